@@ -144,6 +144,13 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// The client inside leaves. With permits, the node gives back one of them.
     fn release(&mut self, group: &Group, out: &mut Effects<Self::Message>);
 
+    /// The waiting client has given up. Only algorithms that declare [`Info::withdraws`] are told.
+    ///
+    /// From now on the request must not keep any other node waiting, except until a message
+    /// between nodes that work has arrived. Answers to the request may still be under way, and the
+    /// client may ask again before they arrive: they must not count for the new request.
+    fn withdraw(&mut self, _group: &Group, _out: &mut Effects<Self::Message>) {}
+
     /// `node` has crashed for good, and `heir` takes its place. A failure detector that makes no
     /// mistakes tells every survivor. Only algorithms that survive a crash by themselves react.
     fn failed(

@@ -117,6 +117,7 @@ impl Claim {
 
 /// Everything an algorithm declares.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a declaration of its own")]
 pub struct Info {
     /// The name on the command line.
     pub name: &'static str,
@@ -134,6 +135,9 @@ pub struct Info {
     pub shared: bool,
     /// Whether it serves permits, so that several clients may be inside at once.
     pub permits: bool,
+    /// Whether a request can be withdrawn while it waits, so that it keeps no other node waiting.
+    /// Where it cannot, a lock service waits for the entry and releases it at once.
+    pub withdraws: bool,
     /// What it needs to know about its group.
     pub needs: Needs,
     /// How the text fails, for an algorithm that is wrong as printed.
@@ -151,7 +155,7 @@ pub struct Info {
 
 impl Info {
     /// The defaults from which an algorithm's declaration begins: messages may overtake each other,
-    /// neither shared mode nor permits, no needs, no fault survived, not served.
+    /// neither shared mode nor permits, no withdrawal, no needs, no fault survived, not served.
     ///
     /// Name, summary, paper, year, kind and messages have no useful default. If an algorithm lacks
     /// one of these texts or the year, the list of algorithms does not compile.
@@ -164,6 +168,7 @@ impl Info {
         channel: Channel::Unordered,
         shared: false,
         permits: false,
+        withdraws: false,
         needs: Needs::Nothing,
         refuted: None,
         survives: &[],

@@ -19,6 +19,8 @@ pub enum Input<M> {
     },
     /// The client inside leaves, or gives back one permit.
     Release,
+    /// The waiting client gives up.
+    Withdraw,
     /// Another node has crashed for good, and `heir`, a live node, takes its place.
     Failed {
         /// The node that crashed.
@@ -35,6 +37,7 @@ impl<M> Input<M> {
             Self::Acquire(mode) => Input::Acquire(mode),
             Self::Receive { from, message } => Input::Receive { from, message: change(message) },
             Self::Release => Input::Release,
+            Self::Withdraw => Input::Withdraw,
             Self::Failed { node, heir } => Input::Failed { node, heir },
         }
     }
@@ -122,9 +125,9 @@ impl<A: Algorithm> Member<A> {
     ///
     /// # Panics
     ///
-    /// If the driver acquires or releases where [`Member::may_acquire`] or [`Member::may_release`]
-    /// returns false, or reports an impossible crash. These are mistakes in the driver: no message
-    /// of a peer leads to them.
+    /// If the driver acquires, releases or withdraws where [`Member::may_acquire`],
+    /// [`Member::may_release`] or [`Member::may_withdraw`] returns false, or reports an impossible
+    /// crash. These are mistakes in the driver: no message of a peer leads to them.
     pub fn step(
         &mut self,
         group: &Group,
@@ -152,6 +155,14 @@ impl<A: Algorithm> Member<A> {
                     self.mode = Mode::Exclusive;
                 }
                 self.algorithm.release(group, out);
+            }
+            Input::Withdraw => {
+                assert!(
+                    self.may_withdraw(),
+                    "a driver withdraws only where `may_withdraw` allows it"
+                );
+                self.waiting = None;
+                self.algorithm.withdraw(group, out);
             }
             Input::Failed { node, heir } => {
                 let known = group.contains(node) && group.contains(heir);
@@ -192,6 +203,11 @@ impl<A: Algorithm> Member<A> {
     /// Whether a client may leave now: some client is inside.
     pub fn may_release(&self) -> bool {
         self.held > 0
+    }
+
+    /// Whether the open request may be withdrawn now: there is one, and the algorithm can do it.
+    pub fn may_withdraw(&self) -> bool {
+        A::INFO.withdraws && self.waiting.is_some()
     }
 
     /// Where the node stands with respect to the lock.

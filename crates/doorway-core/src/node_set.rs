@@ -127,6 +127,20 @@ impl NodeSet {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// The nodes that are also in `other`, and those that are not.
+    #[must_use]
+    pub fn split(&self, other: &Self) -> (Self, Self) {
+        let (mut both, mut rest) = (Self::new(), Self::new());
+        for node in self.iter() {
+            if other.contains(node) {
+                both.insert(node)
+            } else {
+                rest.insert(node)
+            };
+        }
+        (both, rest)
+    }
+
     /// Remove all nodes.
     pub fn clear(&mut self) {
         self.words.clear();
@@ -194,6 +208,13 @@ mod tests {
             assert_eq!(full.iter().collect::<Vec<_>>(), (0..size).map(NodeId).collect::<Vec<_>>());
             assert_eq!(full, (0..size).map(NodeId).collect());
         }
+    }
+
+    #[test]
+    fn a_set_is_split_by_another() {
+        let set = |nodes: &[u32]| nodes.iter().map(|node| NodeId(*node)).collect::<NodeSet>();
+        let split = set(&[1, 3, 70]).split(&set(&[0, 3]));
+        assert_eq!(split, (set(&[3]), set(&[1, 70])));
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Snapshot<A: Algorithm> {
     pub mail: Vec<Mail<A::Message>>,
     /// The number of nodes that may still crash.
     pub crashes: u32,
+    /// Whether waiting clients may give up.
+    pub withdrawals: bool,
 }
 
 /// A function that is called with each sequence number of a family, and may change it.
@@ -103,7 +105,7 @@ mod tests {
             message: Message::Request(*number),
         };
         let mail = numbers.iter().map(mail).collect();
-        Snapshot { nodes: Vec::new(), mail, crashes: 0 }
+        Snapshot { nodes: Vec::new(), mail, crashes: 0, withdrawals: false }
     }
 
     fn number(mail: &mut Mail<Message>, each: NumberVisitor<'_>) {

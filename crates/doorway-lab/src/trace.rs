@@ -25,6 +25,8 @@ pub enum What {
     Enter,
     /// The node leaves.
     Release,
+    /// The node no longer waits: its client has given up.
+    Withdraw,
     /// The node sends a message.
     Send {
         /// Joins this event to those at the other end.
@@ -125,6 +127,7 @@ impl Trace {
             Choice::Start(node) => (node, None),
             Choice::Acquire(node, mode) => (node, Some(What::Acquire(mode))),
             Choice::Release(node) => (node, Some(What::Release)),
+            Choice::Withdraw(node) => (node, Some(What::Withdraw)),
             Choice::Deliver(position) | Choice::Duplicate(position) => {
                 (position.to, Some(What::Receive { id }))
             }

@@ -39,6 +39,8 @@ pub enum Choice {
     Acquire(NodeId, Mode),
     /// The client inside releases the lock.
     Release(NodeId),
+    /// The waiting client gives up.
+    Withdraw(NodeId),
     /// A message arrives.
     Deliver(ChannelPosition),
     /// A message is lost.
@@ -193,6 +195,9 @@ impl World {
             if member.may_release() {
                 choices.push(Choice::Release(node));
             }
+            if self.limits.withdrawing && member.may_withdraw() {
+                choices.push(Choice::Withdraw(node));
+            }
         }
         self.network_choices(&mut choices);
         if self.limits.crashes > 0 {
@@ -246,6 +251,7 @@ impl World {
                 self.step_node(node, Input::Acquire(mode), &mut step);
             }
             Choice::Release(node) => self.step_node(node, Input::Release, &mut step),
+            Choice::Withdraw(node) => self.step_node(node, Input::Withdraw, &mut step),
             Choice::Deliver(position) | Choice::Duplicate(position) => {
                 let letter = self.take(position);
                 if matches!(choice, Choice::Duplicate(_)) {
@@ -281,8 +287,8 @@ impl World {
         step
     }
 
-    /// The violation if this world is a deadlock: a node waits, and only faults and new requests
-    /// can happen.
+    /// The violation if this world is a deadlock: a node waits, and only faults, new requests and
+    /// withdrawals can happen.
     pub fn stuck(&self) -> Option<Violation> {
         let waiting: Vec<_> = self.live_in(Phase::Waiting);
         let moves = !self.network.is_empty()

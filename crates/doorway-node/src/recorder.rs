@@ -186,6 +186,7 @@ fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
         LockEvent::Acquire(mode) => Event::Acquire { mode: to_client(mode) },
         LockEvent::Enter => Event::Enter,
         LockEvent::Release => Event::Release,
+        LockEvent::Withdraw => Event::Withdraw,
         LockEvent::Send { to, message } => Event::Send { to: name(to), message },
         LockEvent::Receive { from } => Event::Receive { from: name(from) },
         LockEvent::Refuse(fault) => Event::Refuse { why: fault.to_string() },

@@ -84,6 +84,8 @@ pub enum Event {
     Enter,
     /// The node leaves, or gives back one permit.
     Release,
+    /// The node no longer wants to enter, and withdraws its request.
+    Withdraw,
     /// The node sends a message of the algorithm.
     Send {
         /// The name of the receiver.

@@ -45,6 +45,8 @@ pub enum Deed {
     AskedAndEntered,
     /// The node crashed.
     Crashed,
+    /// The client waited, and gave up.
+    Withdrew,
 }
 
 impl Tag {
@@ -60,6 +62,7 @@ impl Tag {
             Deed::Entered => 2,
             Deed::AskedAndEntered => 3,
             Deed::Crashed => 4,
+            Deed::Withdrew => 5,
         };
         Self((actor % Self::ACTORS) as u16 | deed << 5 | (sends.min(255) as u16) << 8)
     }
@@ -76,6 +79,7 @@ impl Tag {
             2 => Deed::Entered,
             3 => Deed::AskedAndEntered,
             4 => Deed::Crashed,
+            5 => Deed::Withdrew,
             _ => Deed::None,
         }
     }

@@ -39,6 +39,9 @@ pub(crate) struct CaseArgs {
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "any")]
     crash: Option<Victim>,
+    /// Let clients that wait give up and ask again, if the algorithm can withdraw a request
+    #[arg(long)]
+    withdraw: bool,
     /// Search for violations of this property alone, and ignore others
     #[arg(long, value_name = "WHAT", conflicts_with = "history")]
     property: Option<Alone>,
@@ -112,7 +115,11 @@ impl CaseArgs {
         if self.readers.is_some() && !info.shared {
             return Err(Usage(format!("{} has no shared mode", info.name)));
         }
+        if self.withdraw && !info.withdraws {
+            return Err(Usage(format!("{} cannot withdraw a request", info.name)));
+        }
         let mut case = Case::new(algorithm, group, self.acquires);
+        case.withdrawing = self.withdraw;
         for (node, (times, mode)) in case.group.nodes().zip(&mut case.acquires) {
             if self.requesters.as_ref().is_some_and(|all| !all.contains(&node)) {
                 *times = 0;

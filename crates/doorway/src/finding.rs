@@ -42,6 +42,7 @@ pub(crate) struct Record<'a> {
     n: u32,
     acquires: Value,
     channel: &'static str,
+    withdraw: bool,
     faults: Vec<&'static str>,
     verdict: &'static str,
     property: Option<String>,
@@ -161,6 +162,7 @@ impl Finding {
             n: self.case.group.size(),
             acquires: if forever { json!("forever") } else { json!(self.acquires) },
             channel: channel(self.case.channel),
+            withdraw: self.case.withdrawing,
             faults: self.case.faults.iter().filter_map(name).map(|(name, _)| *name).collect(),
             verdict: self.verdict(),
             property: self.property(),
@@ -252,7 +254,9 @@ impl Finding {
         };
         let loss = may(Fault::Loss).then_some("a loss");
         let double = may(Fault::Duplication).then_some("a duplication");
-        let troubles: Vec<_> = [loss, double, crash].into_iter().flatten().collect();
+        let withdrawal = self.case.withdrawing.then_some("requests that are given up");
+        let troubles = [loss, double, crash, withdrawal].into_iter().flatten();
+        let troubles: Vec<_> = troubles.collect();
         match troubles.as_slice() {
             [] => "nothing fails".to_owned(),
             some => format!("with {}", some.join(" and ")),
@@ -292,7 +296,7 @@ impl Finding {
         };
         let run = range(least as f64, most as f64);
         let entries: u64 = self.case.acquires.iter().map(|(times, _)| u64::from(*times)).sum();
-        if entries == 0 || !self.case.faults.is_empty() {
+        if entries == 0 || !self.case.faults.is_empty() || self.case.withdrawing {
             return format!("{run} a run");
         }
         let share = |messages: u64| messages as f64 / entries as f64;

@@ -67,6 +67,17 @@ not hold, the number is the length of the shortest counterexample; `doorway chec
 
 ";
 
+const WITHDRAWALS: &str = "
+## With requests that are given up
+
+Here a client that waits may give up at any time, and its node withdraws the request. The client may
+ask again while answers to the withdrawn request are still under way; each request counts as one of
+those that a node makes. Only algorithms that can withdraw a request are listed. No node has to give
+up: *stuck* and *starvation* are about nodes that go on waiting. `doorway check ALGORITHM -n N
+--withdraw` checks one group.
+
+";
+
 const ASSUMED: &str = "\
 # What is assumed
 
@@ -90,27 +101,44 @@ hold here, because its flaw may need other quorums than those of these groups.
 /// Write the page about what was checked.
 pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<()> {
     out.write_all(CHECKED.as_bytes())?;
-    let columns = [
-        "algorithm",
-        "nodes",
-        "each asks",
-        "channel",
-        "exclusion",
-        "refusal",
-        "stuck",
-        "starvation",
-        "overtaken",
-        "messages",
-        "worlds",
-        "steps",
-        "depth",
-        "seconds",
-        "MB",
-    ];
-    heading(out, &columns)?;
+    table(out, interrupt, census::plan)?;
+    out.write_all(HISTORIES.as_bytes())?;
+    heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
+    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+        histories(out, AnyAlgorithm::from(entry), interrupt)?;
+    }
+    out.write_all(WITHDRAWALS.as_bytes())?;
+    table(out, interrupt, census::withdrawals)
+}
+
+const COLUMNS: [&str; 15] = [
+    "algorithm",
+    "nodes",
+    "each asks",
+    "channel",
+    "exclusion",
+    "refusal",
+    "stuck",
+    "starvation",
+    "overtaken",
+    "messages",
+    "worlds",
+    "steps",
+    "depth",
+    "seconds",
+    "MB",
+];
+
+/// Write a table with the rows that `plan` has for each algorithm.
+fn table(
+    out: &mut dyn Write,
+    interrupt: &Interrupt,
+    plan: fn(&Info) -> Vec<Vec<Attempt>>,
+) -> anyhow::Result<()> {
+    heading(out, &COLUMNS)?;
     for entry in ALL {
         let (info, algorithm) = (&entry.info, AnyAlgorithm::from(entry));
-        for attempts in census::plan(info) {
+        for attempts in plan(info) {
             for attempt in attempts {
                 let endless = attempt.times == FOREVER;
                 let most = if endless { MOST_ENDLESS } else { MOST_WORLDS };
@@ -122,11 +150,6 @@ pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Res
                 }
             }
         }
-    }
-    out.write_all(HISTORIES.as_bytes())?;
-    heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
-    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
-        histories(out, AnyAlgorithm::from(entry), interrupt)?;
     }
     Ok(())
 }

@@ -48,6 +48,10 @@ pub(crate) struct RunArgs {
     /// algorithm has shared mode]
     #[arg(long, value_name = "P", value_parser = parse_number)]
     shared: Option<f64>,
+    /// Let clients give up this share of their requests, from 0 to 1, if they wait longer than a
+    /// random time with a mean of 5 message delays
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_number)]
+    withdraw: f64,
     /// Choose whether messages keep their order [default: as the algorithm assumes]
     #[arg(long, value_name = "CHANNEL")]
     channel: Option<ChannelName>,
@@ -124,6 +128,7 @@ impl RunArgs {
         options.workload = traffic.workload.clone();
         options.inside = self.inside.clone();
         options.shared = self.shared.unwrap_or(options.shared);
+        options.withdraw = self.withdraw;
         options.hot = self.hot.unwrap_or(options.hot);
         options.channel = self.channel.map_or(options.channel, ChannelName::channel);
         (options.loss, options.duplicate) = (self.loss, self.duplicate);

@@ -23,6 +23,23 @@
 //! The order of delivery does not matter: if a REQUEST overtakes the REPLY sent before it, its
 //! receiver is waiting with an older request, and defers.
 //!
+//! # Withdrawal
+//!
+//! The paper has no way to give a request up. Here a client may, and a node that is alive then
+//! waits for it no longer:
+//!
+//! 7. To give up: keep the permissions that are here, except that the deferred REPLYs go to all
+//!    nodes whose permission is here. Towards a node that has not replied yet, the request stays
+//!    open, and rule 2 holds. Towards all others there is no request.
+//! 8. On a REPLY to a request that was given up: the permission is ours. Send the deferred REPLY to
+//!    its sender, if there is one. With the last REPLY the request is over. If the client has asked
+//!    again meanwhile, take a new number now and ask.
+//!
+//! If a node gave its REPLY while one to it is under way, both would have the permission. It does
+//! not: it replies to such a node only where rule 3 says so, by the numbers of both requests. And a
+//! node has at most one request under way to each other node, so a REPLY never counts for a later
+//! request.
+//!
 //! # Flaws of the printed text
 //!
 //! In RELEASE, `Reply_Deferred[i]` must be `Reply_Deferred[j]`. The three tests on REQUEST exclude
@@ -53,6 +70,11 @@ pub struct CarvalhoRoucairol {
     missing: NodeSet,
     /// The nodes that get our reply when we leave.
     deferred: NodeSet,
+    /// The nodes that have not replied to the request that our client gave up. While there are any,
+    /// that request is open.
+    owing: NodeSet,
+    /// Whether our client has asked again since it gave up.
+    again: bool,
 }
 
 impl Algorithm for CarvalhoRoucairol {
@@ -64,6 +86,7 @@ impl Algorithm for CarvalhoRoucairol {
         paper: "Carvalho & Roucairol, On Mutual Exclusion in Computer Networks, CACM 26(2)",
         year: 1983,
         kind: Kind::Permission,
+        withdraws: true,
         served: true,
         messages: Claim {
             least: Formula::ZERO,
@@ -80,10 +103,15 @@ impl Algorithm for CarvalhoRoucairol {
         let request = start.holder(me).map(|_| Timestamp { clock: start.floor, node: me });
         // At first no node has a permission, but a node that starts inside has them all.
         let missing = group.others(me).filter(|_| request.is_none()).collect();
-        Self { me, highest: start.floor, request, missing, deferred: NodeSet::new() }
+        let (deferred, owing) = (NodeSet::new(), NodeSet::new());
+        Self { me, highest: start.floor, request, missing, deferred, owing, again: false }
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.withdrawn() {
+            self.again = true;
+            return;
+        }
         let request = Timestamp { clock: self.highest + 1, node: self.me };
         self.request = Some(request);
         out.send_all(self.missing.iter(), &Message::Request(request.clock));
@@ -94,7 +122,7 @@ impl Algorithm for CarvalhoRoucairol {
 
     fn receive(
         &mut self,
-        _group: &Group,
+        group: &Group,
         from: NodeId,
         message: Message,
         out: &mut Effects<Message>,
@@ -107,7 +135,8 @@ impl Algorithm for CarvalhoRoucairol {
                     return out.reject("a second request before a reply to the first");
                 }
                 self.highest = self.highest.max(clock);
-                match self.request {
+                let open = !self.withdrawn() || self.owing.contains(from);
+                match self.request.filter(|_| open) {
                     Some(ours) if self.missing.is_empty() || ours < theirs => {
                         self.deferred.insert(from);
                     }
@@ -117,17 +146,18 @@ impl Algorithm for CarvalhoRoucairol {
                             out.send(from, Message::Request(ours.clock));
                         }
                     }
-                    None => {
-                        self.missing.insert(from);
-                        out.send(from, Message::Reply);
-                    }
+                    None => self.give(from, out),
                 }
             }
             Message::Reply => {
-                if self.request.is_none() || !self.missing.remove(from) {
+                let asked = if self.withdrawn() { &self.owing } else { &self.missing };
+                if self.request.is_none() || !asked.contains(from) {
                     return out.reject("a reply that answers no request of ours");
                 }
-                if self.missing.is_empty() {
+                self.missing.remove(from);
+                if self.withdrawn() {
+                    self.conclude(group, from, out);
+                } else if self.missing.is_empty() {
                     out.enter();
                 }
             }
@@ -141,12 +171,22 @@ impl Algorithm for CarvalhoRoucairol {
         out.send_all(self.missing.iter(), &Message::Reply);
     }
 
+    fn withdraw(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        if !self.withdrawn() {
+            self.owing = self.missing.clone();
+        }
+        self.again = false;
+        let (kept, given) = core::mem::take(&mut self.deferred).split(&self.owing);
+        self.deferred = kept;
+        given.iter().for_each(|node| self.give(node, out));
+    }
+
     fn wanted(&self) -> bool {
         !self.deferred.is_empty()
     }
 
     fn floor(&self) -> Option<u64> {
-        Some(self.highest)
+        (!self.withdrawn()).then_some(self.highest)
     }
 
     fn serves(message: &Message, from: NodeId, to: NodeId) -> Option<NodeId> {
@@ -158,6 +198,7 @@ impl Algorithm for CarvalhoRoucairol {
     /// highest number. Of three nodes, the last may lag behind without bound, and it does not
     /// matter how far: its requests are one above what it has received, however often it enters.
     /// If two nodes lagged behind together, they would receive each other's numbers and catch up.
+    /// The number of a request that was given up may lag behind too, but nothing counts on from it.
     fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
         let gap = if group.size() <= 3 { 3 } else { u64::MAX };
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
@@ -176,5 +217,30 @@ impl CarvalhoRoucairol {
     /// Whether we have the permission that we share with `node` (A of the paper).
     pub fn permitted_by(&self, node: NodeId) -> bool {
         node != self.me && !self.missing.contains(node)
+    }
+
+    /// Whether our client gave up the request that is still open.
+    fn withdrawn(&self) -> bool {
+        !self.owing.is_empty()
+    }
+
+    /// Reply to `node`, and give it the permission.
+    fn give(&mut self, node: NodeId, out: &mut Effects<Message>) {
+        self.missing.insert(node);
+        out.send(node, Message::Reply);
+    }
+
+    /// A node has replied to the request that our client gave up.
+    fn conclude(&mut self, group: &Group, from: NodeId, out: &mut Effects<Message>) {
+        self.owing.remove(from);
+        if self.deferred.remove(from) {
+            self.give(from, out);
+        }
+        if !self.withdrawn() {
+            self.request = None;
+            if core::mem::take(&mut self.again) {
+                self.acquire(group, Mode::Exclusive, out);
+            }
+        }
     }
 }

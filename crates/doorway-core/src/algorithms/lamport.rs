@@ -24,6 +24,11 @@
 //! request of that node has come before it, and stays ahead of ours until its RELEASE. If two nodes
 //! were inside, each would have the older request. The oldest request is ahead of all others, and
 //! all nodes acknowledge it, so its node enters.
+//!
+//! # Withdrawal
+//!
+//! To give up is to leave without having been inside: rules 3 and 4 take the request out of all
+//! queues. An ACK that comes later does no harm, because rule 5 asks only for any later message.
 
 use super::prelude::*;
 
@@ -66,6 +71,7 @@ impl Algorithm for Lamport {
         year: 1978,
         kind: Kind::Permission,
         channel: Channel::Fifo,
+        withdraws: true,
         served: true,
         messages: Claim::exactly(COST),
         ..Info::BASE
@@ -138,9 +144,15 @@ impl Algorithm for Lamport {
     fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
         self.request = None;
         // The nodes that asked meanwhile are ahead of our next request.
-        self.ahead = core::mem::take(&mut self.behind);
+        let asked = core::mem::take(&mut self.behind);
+        asked.iter().for_each(|node| _ = self.ahead.insert(node));
         let clock = self.tick();
         out.send_all(group.others(self.me), &Message::Release(clock));
+    }
+
+    fn withdraw(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.awaited.clear();
+        self.release(group, out);
     }
 
     fn wanted(&self) -> bool {

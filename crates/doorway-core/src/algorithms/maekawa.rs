@@ -35,6 +35,18 @@
 //! which relinquishes. Channels must be FIFO: an INQUIRE that overtakes its LOCKED would be taken
 //! for a stale one.
 //!
+//! # Withdrawal
+//!
+//! The paper has no way to give a request up. Here a client may, and its locks then keep no other
+//! node waiting:
+//!
+//! 8. To give up: send RELEASE to the members that are locked for the request. When another member
+//!    says LOCKED, send RELEASE to it at once. Ignore FAILED and INQUIRE.
+//! 9. A client that asks again waits until every member has said LOCKED. Then rule 1 holds.
+//!
+//! LOCKED does not say to which request it belongs. It need not: every request is answered by one
+//! LOCKED that is not relinquished, and the next one is made only after that.
+//!
 //! # Flaws of the printed text
 //!
 //! - A request that was the oldest when it came, and is then displaced by a still older one, is not
@@ -101,6 +113,10 @@ pub struct Maekawa<R: Rules = Repaired> {
     requester: R::Requester,
     /// The part that answers as a member of other nodes' quorums.
     arbiter: Arbiter,
+    /// The members that have not yet been locked for the request that our client gave up.
+    owing: NodeSet,
+    /// Whether our client has asked again since it gave up.
+    again: bool,
     rules: PhantomData<R>,
 }
 
@@ -118,10 +134,15 @@ impl<R: Rules> Algorithm for Maekawa<R> {
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
         let requester = R::Requester::inside(start.holder(me).map(|_| start.floor));
         let arbiter = Arbiter::start(me, group, start);
-        Self { me, clock: start.floor, turn: 0, requester, arbiter, rules: PhantomData }
+        let (clock, owing) = (start.floor, NodeSet::new());
+        Self { me, clock, turn: 0, requester, arbiter, owing, again: false, rules: PhantomData }
     }
 
     fn acquire(&mut self, group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if !self.owing.is_empty() {
+            self.again = true;
+            return;
+        }
         self.clock += 1;
         let quorum = group.quorum(self.me, self.turn);
         self.requester.ask(self.clock, quorum);
@@ -147,6 +168,10 @@ impl<R: Rules> Algorithm for Maekawa<R> {
                 .reject("a message between two nodes of which neither is in the other's quorum");
         }
         self.take(from, &message, out);
+        if self.again && self.owing.is_empty() {
+            self.again = false;
+            self.acquire(group, Mode::Exclusive, out);
+        }
     }
 
     fn release(&mut self, group: &Group, out: &mut Effects<Message>) {
@@ -158,12 +183,24 @@ impl<R: Rules> Algorithm for Maekawa<R> {
         self.turn = (self.turn + 1) % group.turns();
     }
 
+    fn withdraw(&mut self, group: &Group, out: &mut Effects<Message>) {
+        if core::mem::take(&mut self.again) {
+            return; // The new request has not been made yet.
+        }
+        self.owing = self.requester.abandon();
+        let quorum = group.quorum(self.me, self.turn).iter();
+        let (_, locked) = quorum.copied().collect::<NodeSet>().split(&self.owing);
+        for member in locked.iter() {
+            self.send(member, Message::Release, out);
+        }
+    }
+
     fn wanted(&self) -> bool {
         true // A younger request may wait at a member that does not tell us.
     }
 
     fn floor(&self) -> Option<u64> {
-        self.arbiter.is_free().then_some(self.clock)
+        (self.arbiter.is_free() && self.owing.is_empty()).then_some(self.clock)
     }
 
     fn serves(message: &Message, _from: NodeId, to: NodeId) -> Option<NodeId> {
@@ -196,6 +233,9 @@ impl<R: Rules> Maekawa<R> {
             }
             return Ok(());
         }
+        if !self.owing.is_empty() {
+            return self.decline(from, message, out);
+        }
         let reaction = self.requester.handle::<R>(from, message)?;
         self.clock = self.clock.max(message.clock());
         if reaction.enter {
@@ -203,6 +243,27 @@ impl<R: Rules> Maekawa<R> {
         }
         for member in reaction.relinquish.iter() {
             self.send(member, Message::Relinquish, out);
+        }
+        Ok(())
+    }
+
+    /// Handle a message about the request that our client gave up.
+    fn decline(
+        &mut self,
+        from: NodeId,
+        message: &Message,
+        out: &mut Effects<Message>,
+    ) -> Result<(), &'static str> {
+        match message {
+            Message::Locked(_) | Message::Failed if !self.owing.contains(from) => {
+                return Err("an answer to no request of ours");
+            }
+            Message::Locked(clock) => {
+                self.clock = self.clock.max(*clock);
+                self.owing.remove(from);
+                self.send(from, Message::Release, out);
+            }
+            _ => {} // The answer to INQUIRE is RELEASE, which was sent or will be.
         }
         Ok(())
     }

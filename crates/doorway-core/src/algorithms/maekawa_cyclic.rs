@@ -79,6 +79,7 @@ impl Algorithm for MaekawaCyclic {
         name: "maekawa-cyclic",
         summary: "a request visits its quorum, locks each member, and comes back",
         channel: Channel::Unordered,
+        withdraws: false,
         messages: Claim {
             least: Formula { text: "2K-1", of: |group| cost::least(group, entry) },
             most: Formula { text: "2K", of: |group| cost::most(group, entry) },

@@ -69,6 +69,7 @@ impl Rules for SlidesPrinted {
         name: "maekawa-slides-printed",
         summary: "maekawa-eager as on the slides: one INQUIRE for every older request",
         refuted: Some("two nodes inside: three clients in 17 steps, two in 13 if one asks again"),
+        withdraws: false,
         served: false,
         ..Eager::INFO
     };

@@ -66,6 +66,7 @@ impl Algorithm for MaekawaHeir {
         name: "maekawa-heir",
         summary: "maekawa where another node takes over the arbiter of a crashed one",
         survives: &[Fault::CrashOutside, Fault::CrashInside],
+        withdraws: false,
         served: false, // In a service, the change of views deals with crashes for every algorithm.
         ..Repaired::INFO
     };

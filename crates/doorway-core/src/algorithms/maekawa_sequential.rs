@@ -65,6 +65,7 @@ impl Order for Ascending {
         name: "maekawa-sequential",
         summary: "lock a quorum member by member, all nodes in the same order",
         channel: Channel::Unordered,
+        withdraws: false,
         messages: Claim {
             least: cost::LEAST,
             most: Formula { text: "3(K-1)", of: |group| 3.0 * cost::most(group, cost::others) },

@@ -54,6 +54,7 @@ impl Rules for Counted {
         name: "maekawa-unordered",
         summary: "maekawa-eager that counts locks, so messages may overtake each other",
         channel: Channel::Unordered,
+        withdraws: false,
         ..Repaired::INFO
     };
     const EAGER: bool = true;
@@ -88,6 +89,10 @@ impl Requester for ByCount {
 
     fn leave(&mut self) {
         self.number = None;
+    }
+
+    fn abandon(&mut self) -> NodeSet {
+        NodeSet::new() // Not offered: the members are not known by name.
     }
 
     fn heeds(&self, number: u64) -> bool {

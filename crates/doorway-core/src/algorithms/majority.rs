@@ -26,6 +26,11 @@
 //! only makes the count too small for a while. Every YES is answered by one of the two, so the
 //! oldest request gets all votes except those lent to a node inside, and enters, at the latest when
 //! that node has left. Messages name their request, so their order does not matter.
+//!
+//! # Withdrawal
+//!
+//! To give up is to leave without having been inside: rule 6 gives the votes back, also those that
+//! come later. A vote that is lent to a request that was given up comes back with the next message.
 
 use self::voter::{Voter, VoterReply};
 use super::prelude::*;
@@ -101,6 +106,7 @@ const EQUAL: Info = Info {
     paper: "Thomas, A Majority Consensus Approach to Concurrency Control, ACM TODS 4(2)",
     year: 1979,
     kind: Kind::Quorum,
+    withdraws: true,
     served: true,
     messages: claim("N-1", "6(N-1)", "3(N-1)"),
     ..Info::BASE
@@ -195,6 +201,11 @@ impl<const WEIGHTED: bool> Algorithm for Voting<WEIGHTED> {
         for voter in core::mem::take(&mut self.lenders).iter() {
             self.send(group, voter, Message::Release(request.clock), out);
         }
+    }
+
+    fn withdraw(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.lacking = 0;
+        self.release(group, out);
     }
 
     fn wanted(&self) -> bool {

@@ -24,6 +24,11 @@
 //! seat since: a contradiction. Only permits that are held keep the oldest waiting request out. The
 //! order of delivery does not matter.
 //!
+//! # Withdrawal
+//!
+//! To give up is to free the seat that the request took: send a REPLY that says so to every node
+//! whose request is younger. A REPLY names its request, so one that comes later counts for nothing.
+//!
 //! # Flaws of the printed text
 //!
 //! The scanned text counts repliers with Z < me instead of Z ≠ me, so node 1 waits for ever; see
@@ -100,6 +105,7 @@ const PRINTED: Info = Info {
     permits: true,
     // With two or more permits: each fault takes away one of them.
     survives: &[Fault::Loss, Fault::CrashOutside, Fault::CrashInside],
+    withdraws: true,
     served: true,
     messages: Claim {
         least: Formula { text: "2N-K-1 if S=1", of: least },
@@ -120,6 +126,7 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
             summary: "raymond-k with the misprint Z < me: replies of higher nodes do not count",
             refuted: Some("node 1 alone asks and waits for ever: N=3, K=2, 5 steps"),
             survives: &[],
+            withdraws: false,
             served: false,
             ..PRINTED
         }
@@ -169,6 +176,19 @@ impl<const SCANNED: bool> Algorithm for Entries<SCANNED> {
             *seats > 0
         });
         self.enter_if_room(group, out); // Our request may have waited for this very seat.
+    }
+
+    fn withdraw(&mut self, _group: &Group, out: &mut Effects<Message>) {
+        let Some(ours) = self.request.take() else { return };
+        (self.known, self.free) = (0, Vec::new());
+        let me = self.me;
+        self.deferred.retain(|node, (seq, seats)| {
+            if (ours, me) < (*seq, *node) {
+                out.send(*node, Message::Reply { seq: *seq, seats: 1 });
+                *seats -= 1;
+            }
+            *seats > 0
+        });
     }
 
     fn wanted(&self) -> bool {

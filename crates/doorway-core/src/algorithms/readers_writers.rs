@@ -20,6 +20,11 @@
 //! Of two nodes that wait or are inside, unless both read, the one with the older request defers
 //! its reply to the other until it has left. Requests are totally ordered by number and node, so no
 //! node defers its reply to the oldest request. The order of delivery does not matter.
+//!
+//! # Withdrawal
+//!
+//! As in `ricart-agrawala`. While a request that was given up is open, its mode counts, not that of
+//! the request that comes after it.
 
 use super::prelude::*;
 use super::ricart_agrawala::{self, RicartAgrawala};
@@ -40,6 +45,8 @@ pub struct ReadersWriters {
     agreement: RicartAgrawala,
     /// The mode of our request, from `acquire` to `release`.
     mode: Option<Mode>,
+    /// The mode of the request that our client makes after it gave up one that is still open.
+    next: Option<Mode>,
 }
 
 impl Algorithm for ReadersWriters {
@@ -55,11 +62,12 @@ impl Algorithm for ReadersWriters {
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
         let agreement = RicartAgrawala::new(me, group, start);
-        Self { agreement, mode: start.holder(me).map(|holder| holder.mode) }
+        Self { agreement, mode: start.holder(me).map(|holder| holder.mode), next: None }
     }
 
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Effects<Message>) {
-        self.mode = Some(mode);
+        let mine = if self.agreement.withdrawn() { &mut self.next } else { &mut self.mode };
+        *mine = Some(mode);
         self.agree(out, |agreement, inner| agreement.acquire(group, mode, inner));
     }
 
@@ -81,6 +89,11 @@ impl Algorithm for ReadersWriters {
         self.agree(out, |agreement, inner| agreement.release(group, inner));
     }
 
+    fn withdraw(&mut self, group: &Group, out: &mut Effects<Message>) {
+        self.next = None;
+        self.agree(out, |agreement, inner| agreement.withdraw(group, inner));
+    }
+
     fn wanted(&self) -> bool {
         self.agreement.wanted()
     }
@@ -93,9 +106,10 @@ impl Algorithm for ReadersWriters {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
+        let gap = ricart_agrawala::gap(group, snapshot.withdrawals);
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| node.agreement.numbers(each);
-        snapshot.rebase(of_node, |mail, each| {
+        snapshot.rebase_with_gap(gap, of_node, |mail, each| {
             if let Message::Request(clock, _) = &mut mail.message {
                 each(clock);
             }
@@ -111,7 +125,11 @@ impl ReadersWriters {
         act: impl FnOnce(&mut RicartAgrawala, &mut Effects<ricart_agrawala::Message>),
     ) {
         let mut inner = Effects::default();
+        let withdrawn = self.agreement.withdrawn();
         act(&mut self.agreement, &mut inner);
+        if withdrawn && !self.agreement.withdrawn() {
+            self.mode = self.next.take();
+        }
         let mode = self.mode.unwrap_or_default();
         out.forward(inner, |message| match message {
             ricart_agrawala::Message::Request(clock) => Message::Request(clock, mode),

@@ -24,6 +24,8 @@ pub struct Case {
     pub acquires: Vec<(u32, Mode)>,
     /// The faults that may happen, each once.
     pub faults: Vec<Fault>,
+    /// May waiting clients give up, if the algorithm can withdraw a request?
+    pub withdrawing: bool,
     /// Stop after this number of worlds.
     pub limit: u64,
     /// How many threads search.
@@ -92,6 +94,7 @@ impl Case {
             group: Arc::new(group),
             channel: algorithm.info().channel,
             faults: Vec::new(),
+            withdrawing: false,
             limit: 10_000_000,
             threads: 1,
             targets: SearchTargets::default(),
@@ -104,6 +107,7 @@ impl Case {
     pub fn world(&self) -> World {
         let mut limits =
             Limits { acquires: self.acquires.clone(), ..Limits::reliable(&self.group, 0) };
+        limits.withdrawing = self.withdrawing;
         for fault in &self.faults {
             match fault {
                 Fault::Loss => limits.losses = 1,

@@ -20,21 +20,24 @@ pub struct Attempt {
     pub idle: usize,
     /// Do all but the last ask for shared mode?
     pub reading: bool,
+    /// May waiting clients give up?
+    pub withdrawing: bool,
 }
 
 impl Attempt {
     const fn all(size: usize, times: u32) -> Self {
-        Self { size, times, askers: size, idle: 0, reading: false }
+        Self { size, times, askers: size, idle: 0, reading: false, withdrawing: false }
     }
 
     const fn some(size: usize, idle: usize, askers: usize) -> Self {
-        Self { size, times: 1, askers, idle, reading: false }
+        Self { size, times: 1, askers, idle, reading: false, withdrawing: false }
     }
 
     /// The case of an algorithm, whose search stops after `limit` worlds.
     pub fn case(&self, algorithm: AnyAlgorithm, limit: u64) -> Result<Case, GroupError> {
-        let mut case =
-            Case { limit, ..Case::new(algorithm, self.group(algorithm.info())?, self.times) };
+        let group = self.group(algorithm.info())?;
+        let withdrawing = self.withdrawing;
+        let mut case = Case { withdrawing, limit, ..Case::new(algorithm, group, self.times) };
         for (node, asks) in case.acquires.iter_mut().enumerate() {
             if !(self.idle..self.idle + self.askers).contains(&node) {
                 *asks = (0, Mode::Exclusive);
@@ -102,6 +105,20 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
         rows.push(vec![reading(4, 1)]);
     }
     rows
+}
+
+/// The rows of the table of worlds in which waiting clients may give up. There are none for an
+/// algorithm that cannot withdraw a request.
+pub fn withdrawals(info: &Info) -> Vec<Vec<Attempt>> {
+    let rows = [
+        vec![Attempt::all(2, FOREVER)],
+        vec![Attempt::all(2, 3), Attempt::all(2, 2)],
+        vec![Attempt::all(3, FOREVER)],
+        vec![Attempt::all(3, 2), Attempt::all(3, 1), Attempt::some(3, 0, 2)],
+    ];
+    let withdrawing = |attempt| Attempt { withdrawing: true, ..attempt };
+    let rows = rows.into_iter().filter(|_| info.withdraws && info.refuted.is_none());
+    rows.map(|row| row.into_iter().map(withdrawing).collect()).collect()
 }
 
 /// The properties that need a history, with the groups in which they are checked.

@@ -9,7 +9,7 @@ use super::interner::Interner;
 use super::pack::{
     FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
 };
-use super::tables::{ACQUIRE, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables};
+use super::tables::{ACQUIRE, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables, WITHDRAW};
 use crate::erased::AnyMessage;
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
@@ -173,6 +173,7 @@ impl WorldCodec<'_> {
                 Input::Acquire(self.first.limits().acquires[me.index()].1)
             }
             RELEASE => Input::Release,
+            WITHDRAW => Input::Withdraw,
             letter => {
                 let (from, message) = known.letters.get(letter - LETTERS).clone();
                 Input::Receive { from, message }
@@ -202,6 +203,7 @@ impl WorldCodec<'_> {
             hash: known.places.hash(place),
             acquires: !crashed && wants,
             releases: !crashed && member.may_release(),
+            withdraws: !crashed && self.first.limits().withdrawing && member.may_withdraw(),
             waits: !crashed && member.phase() == Phase::Waiting,
             crashed: *crashed,
             held,

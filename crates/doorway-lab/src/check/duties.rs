@@ -2,8 +2,8 @@
 //!
 //! A message under way arrives eventually, a node that is inside leaves eventually, and a crash is
 //! detected eventually. On FIFO channels, the first message of each channel is due. On unordered
-//! channels every message is due, and equal messages need not be told apart. No node has to ask,
-//! and no fault has to happen.
+//! channels every message is due, and equal messages need not be told apart. No node has to ask or
+//! to give up, and no fault has to happen.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -11,7 +11,7 @@ use doorway_core::Group;
 use doorway_search::{Deed, Model, Successors, Tag};
 
 use super::codec::WorldCodec;
-use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables};
+use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables, WITHDRAW};
 use crate::Violation;
 use crate::nodes::compatible;
 
@@ -176,11 +176,15 @@ impl<'m> PackedModel<'m> {
             let facts = tables.facts(place);
             waits |= facts.waits;
             moves |= facts.releases;
-            let events = [(facts.acquires, ACQUIRE), (facts.releases, RELEASE)];
-            for (_, event) in events.into_iter().filter(|(possible, _)| *possible) {
+            let events = [
+                (facts.acquires, ACQUIRE, Deed::Asked),
+                (facts.releases, RELEASE, Deed::None),
+                (facts.withdraws, WITHDRAW, Deed::Withdrew),
+            ];
+            for (_, event, deed) in events.into_iter().filter(|(possible, ..)| *possible) {
                 restart(&mut draft);
                 let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
-                self.follow(tables, &mut draft, node, event == ACQUIRE, outcome, out)?;
+                self.follow(tables, &mut draft, node, deed, outcome, out)?;
             }
         }
         let [losses, duplicates, crashes] = unfold(row[FAULTS]);
@@ -192,7 +196,7 @@ impl<'m> PackedModel<'m> {
                 let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
                 restart(&mut draft);
                 self.set(tables, &mut draft, slot, delivery.rest);
-                self.follow(tables, &mut draft, to, false, outcome, out)?;
+                self.follow(tables, &mut draft, to, Deed::None, outcome, out)?;
                 if losses > 0 {
                     restart(&mut draft);
                     self.set(tables, &mut draft, slot, delivery.rest);
@@ -204,7 +208,7 @@ impl<'m> PackedModel<'m> {
                     restart(&mut draft);
                     let faults = fold([losses, duplicates - 1, crashes]);
                     self.set(tables, &mut draft, FAULTS, faults);
-                    self.follow(tables, &mut draft, to, false, outcome, out)?;
+                    self.follow(tables, &mut draft, to, Deed::None, outcome, out)?;
                 }
             }
         }
@@ -223,13 +227,14 @@ impl<'m> PackedModel<'m> {
         Ok(())
     }
 
-    /// Apply a node's step to the draft, and push the draft unless the step is a violation.
+    /// Apply a node's step to the draft, and push the draft unless the step is a violation. `deed`
+    /// is what the event itself does for the client.
     fn follow(
         &self,
         tables: &Tables,
         draft: &mut Draft,
         node: usize,
-        asked: bool,
+        deed: Deed,
         outcome: &Outcome,
         out: &mut Successors,
     ) -> Result<(), Gap> {
@@ -250,11 +255,10 @@ impl<'m> PackedModel<'m> {
             out.breaks();
             return Ok(());
         }
-        let deed = match (asked, outcome.entered) {
-            (false, false) => Deed::None,
-            (true, false) => Deed::Asked,
-            (false, true) => Deed::Entered,
-            (true, true) => Deed::AskedAndEntered,
+        let deed = match (deed, outcome.entered) {
+            (deed, false) => deed,
+            (Deed::Asked, true) => Deed::AskedAndEntered,
+            (_, true) => Deed::Entered,
         };
         self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
     }

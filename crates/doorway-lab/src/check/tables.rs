@@ -20,6 +20,7 @@ pub(super) struct Facts {
     pub(super) hash: u64,
     pub(super) acquires: bool,
     pub(super) releases: bool,
+    pub(super) withdraws: bool,
     pub(super) waits: bool,
     pub(super) crashed: bool,
     pub(super) held: u32,
@@ -44,10 +45,11 @@ pub(super) struct Delivery {
     pub(super) rest: u32,
 }
 
-/// An event as a number: one of these two, or [`LETTERS`] plus the number of a message.
+/// An event as a number: one of these three, or [`LETTERS`] plus the number of a message.
 pub(super) const ACQUIRE: u32 = 0;
 pub(super) const RELEASE: u32 = 1;
-pub(super) const LETTERS: u32 = 2;
+pub(super) const WITHDRAW: u32 = 2;
+pub(super) const LETTERS: u32 = 3;
 
 /// A crash, a detection or forgetting: what the step did, and the row it leads to, or `None` if the
 /// step violates one of the targets.

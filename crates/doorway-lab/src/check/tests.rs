@@ -28,6 +28,7 @@ impl Task for Compare {
         let mode = if A::INFO.shared { Mode::Shared } else { Mode::Exclusive };
         let mut limits = Limits::reliable(&group, self.acquires);
         limits.acquires[1].1 = mode;
+        limits.withdrawing = true;
         if self.faults {
             (limits.losses, limits.duplicates, limits.crashes) = (2, 2, 1);
             (limits.detection, limits.forgetting) = (true, true);

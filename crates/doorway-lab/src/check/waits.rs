@@ -52,7 +52,7 @@ fn after(waiting: u32, tag: Tag) -> u32 {
     let actor = 1 << tag.actor();
     match tag.deed() {
         Deed::Asked => waiting | actor,
-        Deed::Entered | Deed::Crashed => waiting & !actor,
+        Deed::Entered | Deed::Crashed | Deed::Withdrew => waiting & !actor,
         Deed::None | Deed::AskedAndEntered => waiting,
     }
 }

@@ -31,6 +31,7 @@ impl Standing {
                 self.held += 1;
             }
             What::Release => self.held = self.held.saturating_sub(1),
+            What::Withdraw => self.waiting = None,
             What::Crash => self = Self { crashed: true, ..Self::default() },
             What::View { held, mode, .. } => {
                 self = Self { held: *held, mode: *mode, ..Self::default() };
@@ -162,6 +163,7 @@ pub(super) fn phrase(trace: &Trace, what: &What, flights: &BTreeMap<u64, Flight<
         What::Acquire(Mode::Shared) => "acquires, shared".into(),
         What::Enter => "enters".into(),
         What::Release => "leaves".into(),
+        What::Withdraw => "gives up".into(),
         What::Send { to, message, .. } => format!("sends {message} to {}", trace.name(*to)),
         What::Receive { id } => format!("receives {}", source(id)),
         What::Lose { id } => format!("never gets {}: lost", source(id)),

@@ -20,6 +20,8 @@ pub(crate) struct AnySnapshot {
     pub(crate) mail: Vec<Mail<AnyMessage>>,
     /// How many nodes may still crash.
     pub(crate) crashes: u32,
+    /// Whether waiting clients may give up.
+    pub(crate) withdrawals: bool,
 }
 
 /// What a node of any algorithm can do: the methods of [`Member`].
@@ -32,6 +34,7 @@ pub(crate) trait State: Value {
     fn waiting(&self) -> Option<Mode>;
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool;
     fn may_release(&self) -> bool;
+    fn may_withdraw(&self) -> bool;
     fn wanted(&self) -> bool;
     fn floor(&self) -> Option<u64>;
     fn step(
@@ -129,6 +132,10 @@ impl<A: Algorithm> State for Member<A> {
         self.may_release()
     }
 
+    fn may_withdraw(&self) -> bool {
+        self.may_withdraw()
+    }
+
     fn wanted(&self) -> bool {
         self.wanted()
     }
@@ -171,6 +178,7 @@ impl<A: Algorithm> State for Member<A> {
             nodes: snapshot.nodes.iter().map(typed).collect(),
             mail: mail.map(|mail| mail.map(|body| body.get::<A::Message>().clone())).collect(),
             crashes: snapshot.crashes,
+            withdrawals: snapshot.withdrawals,
         };
         A::settle(group, &mut settled);
         for (node, algorithm) in snapshot.nodes.iter_mut().zip(settled.nodes) {
@@ -263,6 +271,11 @@ impl AnyMember {
     /// May the client release the lock now?
     pub fn may_release(&self) -> bool {
         self.0.may_release()
+    }
+
+    /// May the waiting client give up, and its request be withdrawn?
+    pub fn may_withdraw(&self) -> bool {
+        self.0.may_withdraw()
     }
 
     /// May some other node be waiting for this one to leave?

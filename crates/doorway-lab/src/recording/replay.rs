@@ -81,6 +81,7 @@ impl Run<'_> {
             }
             Cause::Acquire(mode) if member.may_acquire(&self.group, *mode) => Input::Acquire(*mode),
             Cause::Release if member.may_release() => Input::Release,
+            Cause::Withdraw if member.may_withdraw() => Input::Withdraw,
             Cause::Receive { from, refused: Some(why) } => {
                 return claim(format!(
                     "{} refused a message of {}: {why}",
@@ -96,7 +97,12 @@ impl Run<'_> {
                 };
                 Input::Receive { from: *from, message }
             }
-            _ => return claim(format!("{} acquires or releases when it cannot", self.name(node))),
+            _ => {
+                return claim(format!(
+                    "{} acquires, releases or withdraws when it cannot",
+                    self.name(node)
+                ));
+            }
         };
         let mut out = Effects::default();
         nodes.step(node, input, &mut out)?;

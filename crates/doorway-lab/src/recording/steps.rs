@@ -28,6 +28,7 @@ pub(super) enum Cause {
     Begin(Start),
     Acquire(Mode),
     Release,
+    Withdraw,
     Receive {
         from: NodeId,
         /// Why the node refused the message, if it did.
@@ -141,6 +142,7 @@ impl Reader<'_> {
             }
             Event::Acquire { mode } => Cause::Acquire(mode_of(*mode)),
             Event::Release => Cause::Release,
+            Event::Withdraw => Cause::Withdraw,
             Event::Receive { from } => {
                 Cause::Receive { from: self.find(number, from)?, refused: None }
             }

@@ -99,6 +99,10 @@ impl Teller {
                 *held = held.saturating_sub(1);
                 self.push(node, What::Release);
             }
+            Cause::Withdraw => {
+                self.course.waiting.remove(node);
+                self.push(node, What::Withdraw);
+            }
             Cause::Receive { from, .. } => {
                 let line = self.course.lines.entry((*from, node)).or_default();
                 let id = line.pop_front().unwrap_or_else(|| self.number());

@@ -25,6 +25,7 @@
 //! | `quorum 7 = 2 7 10 13` | sets the quorum of a node; directly below `run`, one line for every node |
 //! | `acquire 1 [shared]` | a client of node 1 requests the lock |
 //! | `release 1` | the client inside at node 1 releases the lock |
+//! | `withdraw 1` | the waiting client of node 1 gives up |
 //! | `deliver 1 2 [WHICH]` | a message from 1 arrives at 2: the oldest one, the oldest one of kind or text WHICH, or the WHICH-th |
 //! | `drop`, `duplicate` | like `deliver`, but the message is lost; or it arrives and a copy stays under way |
 //! | `crash 3`, `detect 1 3` | node 3 crashes; node 1 learns of the crash of node 3 |

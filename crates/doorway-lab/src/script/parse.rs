@@ -44,6 +44,7 @@ pub(super) enum Command {
 pub(super) enum Act {
     Acquire(NodeId, Mode),
     Release(NodeId),
+    Withdraw(NodeId),
     Message { fate: Fate, from: NodeId, to: NodeId, which: Which },
     Crash(NodeId),
     Detect { node: NodeId, failed: NodeId },
@@ -90,11 +91,12 @@ impl Which {
     }
 }
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "quorum",
     "acquire",
     "release",
+    "withdraw",
     "deliver",
     "drop",
     "duplicate",
@@ -211,6 +213,7 @@ impl Words<'_> {
         Ok(match verb {
             "acquire" => Act::Acquire(self.node("acquire 1")?, self.mode()?),
             "release" => Act::Release(self.node("release 1")?),
+            "withdraw" => Act::Withdraw(self.node("withdraw 1")?),
             "deliver" => self.message(Fate::Deliver)?,
             "drop" => self.message(Fate::Drop)?,
             "duplicate" => self.message(Fate::Duplicate)?,

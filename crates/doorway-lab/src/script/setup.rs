@@ -169,6 +169,7 @@ impl<'a> Setup<'a> {
             victims: Victims::Anyone,
             detection: true,
             forgetting: true,
+            withdrawing: true,
         };
         let channel = self.channel.unwrap_or(algorithm.info().channel);
         let algorithm = match self.history {

@@ -123,6 +123,10 @@ impl Stage {
                 }
                 Choice::Release(node)
             }
+            Act::Withdraw(node) => {
+                self.may_withdraw(node)?;
+                Choice::Withdraw(node)
+            }
             Act::Message { fate, from, to, ref which } => {
                 let position = self.position(from, to, which)?;
                 match fate {
@@ -160,6 +164,19 @@ impl Stage {
         let phase = self.world.nodes().member(node).phase();
         let lives = self.world.live_in(phase).contains(&node);
         if lives { Ok(()) } else { Err(format!("node {node} has crashed")) }
+    }
+
+    fn may_withdraw(&self, node: NodeId) -> Result<(), String> {
+        self.must_live(node)?;
+        let member = self.world.nodes().member(node);
+        if member.may_withdraw() {
+            return Ok(());
+        }
+        Err(if member.phase() == Phase::Waiting {
+            format!("{} cannot withdraw a request", member.info().name)
+        } else {
+            format!("node {node} does not wait, so it cannot give up")
+        })
     }
 
     fn may_acquire(&self, node: NodeId, mode: Mode) -> Result<(), String> {
@@ -341,6 +358,10 @@ fn describe(step: &Step) -> Vec<String> {
         }
         Choice::Release(node) => {
             lines.push(format!("{node} leaves"));
+            node
+        }
+        Choice::Withdraw(node) => {
+            lines.push(format!("{node} gives up"));
             node
         }
         Choice::Deliver(ChannelPosition { from, to, .. })

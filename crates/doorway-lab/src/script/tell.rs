@@ -39,6 +39,7 @@ fn command(world: &World, choice: Choice) -> String {
         Choice::Acquire(node, Mode::Exclusive) => format!("acquire {node}"),
         Choice::Acquire(node, Mode::Shared) => format!("acquire {node} shared"),
         Choice::Release(node) => format!("release {node}"),
+        Choice::Withdraw(node) => format!("withdraw {node}"),
         Choice::Deliver(position) => message(world, "deliver", position),
         Choice::Drop(position) => message(world, "drop", position),
         Choice::Duplicate(position) => message(world, "duplicate", position),

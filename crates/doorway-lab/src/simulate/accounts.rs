@@ -188,9 +188,9 @@ impl Accounts {
         }
     }
 
-    /// A node crashed. If it was waiting, it leaves the line, and the requests behind it have one
-    /// fewer ahead.
-    pub(super) fn crash(&mut self, node: NodeId, waiting: bool, now: u64) {
+    /// A node crashed, or its client gave up. If it was waiting, it leaves the line, and the
+    /// requests behind it have one fewer ahead.
+    pub(super) fn quit(&mut self, node: NodeId, waiting: bool, now: u64) {
         self.pass_time(now);
         if waiting {
             for behind in self.line.behind(node) {
@@ -198,6 +198,11 @@ impl Accounts {
             }
             self.line.leave(node);
         }
+    }
+
+    /// Is this the newest request of its node?
+    pub(super) fn is_newest(&self, id: RequestId) -> bool {
+        self.newest[self.requests[id as usize].node.index()] == id
     }
 
     /// The number of clients that wait until their node may ask for them changes by `change`.

@@ -7,7 +7,7 @@ use doorway_core::{Input, Mode, NodeId, Phase};
 use super::accounts::RequestId;
 use super::distribution::{Distribution, TICKS, ticks};
 use super::network::Letter;
-use super::{Arrival, Client, Ending, Event, Simulation, Workload};
+use super::{Arrival, Client, Ending, Event, PATIENCE, Simulation, Workload};
 use crate::Violation;
 use crate::erased::{Sent, Slot};
 use crate::trace::What;
@@ -93,6 +93,7 @@ impl Simulation {
                 }
             }
             Event::Leave(request) => self.leave(request),
+            Event::GiveUp(request) => self.give_up(request),
             Event::Crash(index) => {
                 self.expected -= 1;
                 self.crash(index);
@@ -144,6 +145,25 @@ impl Simulation {
         }
         self.record(client.node, What::Acquire(client.mode));
         self.step(client.node, Input::Acquire(client.mode), request);
+        if self.options.withdraw > 0.0 && self.dice.unit() < self.options.withdraw {
+            let patience = ticks(PATIENCE.draw(&mut self.dice));
+            self.schedule(patience, Event::GiveUp(request));
+        }
+    }
+
+    /// The client of a request gives up, unless it is inside or has left.
+    fn give_up(&mut self, request: RequestId) {
+        let node = self.accounts.requests[request as usize].node;
+        let waits = self.nodes.members().phase(node) == Phase::Waiting;
+        if self.crashed.contains(node) || !waits || !self.accounts.is_newest(request) {
+            return;
+        }
+        self.withdrawn += 1;
+        self.stays.remove(&request);
+        self.record(node, What::Withdraw);
+        self.accounts.quit(node, true, self.now);
+        self.step(node, Input::Withdraw, request);
+        self.go_on(node);
     }
 
     /// Let the first client of the backlog request the lock, if the node may ask again.
@@ -171,6 +191,11 @@ impl Simulation {
         self.record(node, What::Release);
         self.accounts.leave(request, full, self.now);
         self.step(node, Input::Release, request);
+        self.go_on(node);
+    }
+
+    /// A client of `node` has left or given up: let the next ones come and ask.
+    fn go_on(&mut self, node: NodeId) {
         if self.ending == Ending::Ended {
             return;
         }
@@ -190,7 +215,7 @@ impl Simulation {
         self.crashes += 1;
         self.record(node, What::Crash);
         let phase = self.nodes.members().phase(node);
-        self.accounts.crash(node, phase == Phase::Waiting, self.now);
+        self.accounts.quit(node, phase == Phase::Waiting, self.now);
         self.nodes.crash(node);
         for _ in self.backlog.remove(&node).into_iter().flatten() {
             self.accounts.keep_waiting(-1, self.now);

@@ -26,7 +26,7 @@ use queue::Queue;
 use report::Heading;
 
 pub use distribution::{Delay, Dice, Distribution};
-pub use options::{Arrival, MAX_ENTRIES, Options, Partition, Workload};
+pub use options::{Arrival, MAX_ENTRIES, Options, PATIENCE, Partition, Workload};
 pub use report::Report;
 
 /// An item of the event queue.
@@ -40,6 +40,8 @@ enum Event {
     Scripted(u32),
     /// The client of this request leaves.
     Leave(RequestId),
+    /// The client of this request gives up, if it still waits.
+    GiveUp(RequestId),
     /// A node crashes: the item of [`Options::crashes`] with this index.
     Crash(u32),
     /// The surviving nodes learn of the crash with this index.
@@ -80,6 +82,8 @@ pub struct Simulation {
     crashed: NodeSet,
     /// The size of `crashed`, which would otherwise have to be counted at every event.
     crashes: u32,
+    /// How many requests were given up.
+    withdrawn: u64,
     /// How many scripted clients, crashes and detections are in the queue.
     expected: u64,
     effects: Effects<Sent>,
@@ -141,6 +145,7 @@ impl Simulation {
             stays: BTreeMap::new(),
             crashed: NodeSet::new(),
             crashes: 0,
+            withdrawn: 0,
             expected: 0,
             effects: Effects::default(),
             events: 0,
@@ -251,6 +256,7 @@ impl Simulation {
             n: self.options.group.size(),
             seed: self.options.seed,
             events: self.events,
+            withdrawn: self.withdrawn,
             violation: self.violation.as_ref().map(Violation::to_string),
         };
         Report::new(heading, &self.accounts, TICKS)

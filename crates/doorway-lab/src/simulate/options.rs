@@ -9,6 +9,9 @@ use super::distribution::{Delay, Distribution, LONGEST};
 /// The most entries of a run. All its requests are kept in memory.
 pub const MAX_ENTRIES: u64 = 50_000_000;
 
+/// How long a client waits before it gives up, in mean message delays, if it is one that does.
+pub const PATIENCE: Distribution = Distribution::Exponential(5.0);
+
 /// When clients arrive. Times are in units of the mean message delay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
@@ -112,6 +115,9 @@ pub struct Options {
     pub inside: Distribution,
     /// The fraction of clients that request shared mode.
     pub shared: f64,
+    /// The fraction of requests that a client gives up if they wait for longer than a time drawn
+    /// from [`PATIENCE`].
+    pub withdraw: f64,
     /// The first `.0` nodes are hot: their clients arrive `.1` times as often.
     pub hot: (u32, f64),
     /// The probability that a message is lost.
@@ -145,6 +151,7 @@ impl Options {
             workload: Workload::Closed { think: Distribution::Exponential(10.0) },
             inside: Distribution::Constant(1.0),
             shared: if info.shared { 0.5 } else { 0.0 },
+            withdraw: 0.0,
             hot: (0, 1.0),
             loss: 0.0,
             duplicate: 0.0,
@@ -170,6 +177,10 @@ impl Options {
         probability("the fraction of shared requests", self.shared)?;
         if self.shared > 0.0 && !info.shared {
             return Err(format!("{} has no shared mode", info.name));
+        }
+        probability("the fraction of requests that are given up", self.withdraw)?;
+        if self.withdraw > 0.0 && !info.withdraws {
+            return Err(format!("{} cannot withdraw a request", info.name));
         }
         if let Delay::Matrix { size: rows, .. } = self.delay
             && rows != size as usize

@@ -47,6 +47,8 @@ pub struct Report {
     pub load_max: f64,
     /// The length of the measurement.
     pub time: f64,
+    /// How many requests were given up.
+    pub withdrawn: u64,
     /// How many events were handled.
     pub events: u64,
     /// The number of violations: 0 or 1, because the first one ends the run.
@@ -61,6 +63,7 @@ pub(super) struct Heading {
     pub(super) n: u32,
     pub(super) seed: u64,
     pub(super) events: u64,
+    pub(super) withdrawn: u64,
     pub(super) violation: Option<String>,
 }
 
@@ -99,6 +102,7 @@ impl Report {
             load_mean: per_entry(measured.handled.iter().sum()) / nodes,
             load_max: per_entry(measured.handled.iter().copied().max().unwrap_or(0)),
             time,
+            withdrawn: heading.withdrawn,
             events: heading.events,
             violations: u32::from(heading.violation.is_some()),
             violation: heading.violation,

@@ -43,7 +43,9 @@ impl Watch for Charges {
         let cause = match event {
             Event::Start | Event::Failed => None,
             // A client that was inside from the beginning has made no request.
-            Event::Acquire(_) | Event::Release => (self.requests > 0).then_some(self.me),
+            Event::Acquire(_) | Event::Release | Event::Withdraw => {
+                (self.requests > 0).then_some(self.me)
+            }
             Event::Receive { message, .. } => message.note,
         };
         let payer = outgoing.serves.or(cause);

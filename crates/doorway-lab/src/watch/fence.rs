@@ -58,6 +58,7 @@ impl Watch for Fences {
         match event {
             Event::Acquire(mode) => self.asked = Some(mode),
             Event::Receive { message, .. } => self.clock = self.clock.max(message.note),
+            Event::Withdraw => self.asked = None,
             Event::Start | Event::Release | Event::Failed => {}
         }
     }

@@ -56,6 +56,8 @@ pub enum Event<'a, N> {
     },
     /// The client has released the lock.
     Release,
+    /// The waiting client has given up.
+    Withdraw,
     /// Another node has crashed.
     Failed,
 }
@@ -168,6 +170,7 @@ impl<W: Watch> State for WatchedMember<W> {
             Input::Acquire(mode) => Event::Acquire(*mode),
             Input::Receive { from, message } => Event::Receive { from: *from, message },
             Input::Release => Event::Release,
+            Input::Withdraw => Event::Withdraw,
             Input::Failed { .. } => Event::Failed,
         };
         self.record(group, event, did, out);
@@ -232,6 +235,10 @@ impl<W: Watch> State for WatchedMember<W> {
 
     fn may_release(&self) -> bool {
         self.member.may_release()
+    }
+
+    fn may_withdraw(&self) -> bool {
+        self.member.may_withdraw()
     }
 
     fn wanted(&self) -> bool {

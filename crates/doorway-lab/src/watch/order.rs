@@ -44,7 +44,7 @@ impl Watch for Order {
                     *own = (*own).max(*theirs);
                 }
             }
-            Event::Release => self.request.clear(),
+            Event::Release | Event::Withdraw => self.request.clear(),
             Event::Start | Event::Failed => {}
         }
     }

@@ -52,6 +52,8 @@ pub struct Limits {
     pub detection: bool,
     /// May an idle node forget the lock?
     pub forgetting: bool,
+    /// May a waiting client give up, if the algorithm can withdraw its request?
+    pub withdrawing: bool,
 }
 
 impl Limits {
@@ -65,6 +67,7 @@ impl Limits {
             victims: Victims::Anyone,
             detection: false,
             forgetting: false,
+            withdrawing: false,
         }
     }
 

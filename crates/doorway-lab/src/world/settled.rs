@@ -20,8 +20,12 @@ impl World {
             to: position.to,
             message: letter.body.clone(),
         });
-        let mut snapshot =
-            AnySnapshot { nodes: Vec::new(), mail: mail.collect(), crashes: self.limits.crashes };
+        let mut snapshot = AnySnapshot {
+            nodes: Vec::new(),
+            mail: mail.collect(),
+            crashes: self.limits.crashes,
+            withdrawals: self.limits.withdrawing,
+        };
         world.nodes.settle(&self.crashed, &mut snapshot);
         world.network.clear();
         for Mail { id, from, to, message } in snapshot.mail {

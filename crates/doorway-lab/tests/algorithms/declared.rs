@@ -29,11 +29,11 @@ fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
 /// Everything that an algorithm declares, with the values of its formulas at several sizes.
 fn declared(info: &Info) -> String {
     let Info { name, summary, paper, year, kind, channel, shared, permits, needs, .. } = *info;
-    let Info { refuted, survives, served, messages, .. } = *info;
+    let Info { refuted, survives, served, withdraws, messages, .. } = *info;
     let mut text = format!(
         "\n{name}: {summary}\n  {paper}, {year}\n  {kind:?}, {channel:?}, needs {needs:?}, \
-         shared {shared}, permits {permits}, served {served}, per {:?}, refuted {refuted:?}, \
-         survives {survives:?}\n",
+         shared {shared}, permits {permits}, withdraws {withdraws}, served {served}, per {:?}, \
+         refuted {refuted:?}, survives {survives:?}\n",
         messages.per
     );
     for (label, shape) in shapes(info) {

@@ -48,9 +48,11 @@ fn shapes<A: Algorithm>() -> Vec<Shape> {
     shapes
 }
 
+#[derive(Default)]
 struct Wander {
     seeds: std::ops::Range<u64>,
     forgetting: bool,
+    withdrawing: bool,
 }
 
 impl Task for Wander {
@@ -61,7 +63,7 @@ impl Task for Wander {
             let group = Arc::new(A::INFO.group(5, &shape).expect("a group of five"));
             for seed in self.seeds.clone() {
                 let mut limits = Limits::reliable(&group, 3);
-                limits.forgetting = self.forgetting;
+                (limits.forgetting, limits.withdrawing) = (self.forgetting, self.withdrawing);
                 if A::INFO.shared {
                     limits.acquires[0].1 = Mode::Shared;
                     limits.acquires[3].1 = Mode::Shared;
@@ -88,14 +90,44 @@ impl Task for Wander {
 #[test]
 fn random_schedules_let_all_nodes_in_one_at_a_time() {
     for name in sound() {
-        algorithms::with(name, Wander { seeds: 0..1000, forgetting: false });
+        algorithms::with(name, Wander { seeds: 0..1000, ..Wander::default() });
     }
 }
 
 #[test]
 fn forgetting_at_random_does_no_harm() {
     for name in sound() {
-        algorithms::with(name, Wander { seeds: 1000..1300, forgetting: true });
+        algorithms::with(name, Wander { seeds: 1000..1300, forgetting: true, withdrawing: false });
+    }
+}
+
+/// The algorithms that can withdraw a request.
+fn withdrawing() -> impl Iterator<Item = &'static str> {
+    let withdraws = |entry: &&algorithms::Entry| entry.info.withdraws;
+    ALL.iter().filter(withdraws).map(|entry| entry.info.name)
+}
+
+#[test]
+fn giving_up_at_random_does_no_harm() {
+    for name in withdrawing() {
+        algorithms::with(name, Wander { seeds: 0..300, forgetting: true, withdrawing: true });
+    }
+}
+
+#[test]
+fn timed_runs_in_which_clients_give_up_violate_nothing() {
+    for name in withdrawing() {
+        for (size, seed) in (2..=16).zip(100..) {
+            let run = simulate::run(name, size, &Shape::default(), |options| {
+                options.delay = Delay::Distribution(Distribution::Exponential(1.0));
+                options.workload = Workload::Closed { think: Distribution::Exponential(5.0) };
+                (options.seed, options.entries, options.withdraw) = (seed, 500, 0.5);
+            });
+            let (report, _) = run.expect("a run");
+            assert_eq!(report.violation, None, "{name} n={size} seed {seed}");
+            assert_eq!(report.entries, 500, "{name} n={size} seed {seed}");
+            assert!(report.withdrawn > 5, "{name} n={size} seed {seed}: {}", report.withdrawn);
+        }
     }
 }
 

@@ -20,3 +20,4 @@ mod tell;
 mod verdicts;
 mod watch;
 mod watching;
+mod withdraw;

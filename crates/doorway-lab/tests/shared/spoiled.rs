@@ -34,6 +34,11 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'sta
     /// Settle a group in a wrong way.
     fn settle(_group: &Group, _snapshot: &mut Snapshot<Spoiled<Self>>) {}
 
+    /// Change the messages that the node sends when its client gives up.
+    fn withdraw(&mut self, sends: Sends<Self>) -> Sends<Self> {
+        self.change(sends)
+    }
+
     /// Change the messages that the node sends when its client leaves.
     fn leave(&mut self, sends: Sends<Self>) -> Sends<Self> {
         self.change(sends)
@@ -109,6 +114,12 @@ impl<S: Spoil> Algorithm for Spoiled<S> {
         self.sound.release(group, out);
         let sends = out.drain().collect();
         send(self.spoil.leave(sends), out);
+    }
+
+    fn withdraw(&mut self, group: &Group, out: &mut Effects<Message<S>>) {
+        self.sound.withdraw(group, out);
+        let sends = out.drain().collect();
+        send(self.spoil.withdraw(sends), out);
     }
 
     fn wanted(&self) -> bool {

@@ -18,6 +18,8 @@ pub enum LockEvent {
     Enter,
     /// The node leaves, or gives back one permit.
     Release,
+    /// The node withdraws its request, because no client waits any more.
+    Withdraw,
     /// A message of the algorithm is sent.
     Send {
         /// The receiver.

@@ -3,8 +3,9 @@
 //!
 //! The clients of a node pass the lock among themselves without a message. While another node
 //! waits, they may do so only a limited number of times; then the lock moves on. A client may give
-//! up at any time. The algorithm never learns of that: a grant that no client wants is released at
-//! once.
+//! up at any time. When the last one does, the request of the node is withdrawn, if the algorithm
+//! can do that: a request that nobody wants must not keep other nodes waiting. If it cannot, the
+//! request stays open, and a grant that no client wants is released at once.
 
 use std::collections::VecDeque;
 
@@ -60,7 +61,7 @@ pub struct Lock<M: ?Sized> {
 struct Wait {
     queue: VecDeque<(ClientId, Mode)>,
     /// The nodes to which a message was sent since the open request was made, and from which
-    /// nothing was heard since.
+    /// nothing was heard since. After a withdrawal, the next request may still wait for them.
     unheard: NodeSet,
 }
 
@@ -223,7 +224,8 @@ impl<M: Machine + ?Sized> Lock<M> {
     }
 
     /// Decide what to do next, until there is nothing left to do: let a client enter, release what
-    /// no client can use, or ask for the lock. Every decision is made here.
+    /// no client can use, ask for the lock, or withdraw a request that no client wants. Every
+    /// decision is made here.
     fn settle(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
         loop {
             while let Some((client, mode)) = self.first()
@@ -242,6 +244,8 @@ impl<M: Machine + ?Sized> Lock<M> {
                 && machine.may_acquire(&rule.group, mode)
             {
                 (machine.acquire(&rule.group, mode, &mut out.sends)?, LockEvent::Acquire(mode))
+            } else if next.is_none() && machine.may_withdraw() {
+                (machine.withdraw(&rule.group, &mut out.sends)?, LockEvent::Withdraw)
             } else {
                 return Ok(());
             };
@@ -318,12 +322,13 @@ impl<M: Machine + ?Sized> Lock<M> {
 
     /// Remember the nodes to which the last step has sent something, while a request is open.
     fn track_unheard(&mut self, sent: usize, out: &LockEffects) {
-        if self.machine.as_ref().is_some_and(|machine| machine.waiting().is_some()) {
+        let Some(machine) = &self.machine else { return };
+        if machine.waiting().is_some() {
             let unheard = &mut self.wait.get_or_insert_default().unheard;
             for (to, _) in &out.sends[sent..] {
                 unheard.insert(*to);
             }
-        } else if let Some(wait) = &mut self.wait {
+        } else if let Some(wait) = self.wait.as_mut().filter(|_| machine.held() > 0) {
             wait.unheard.clear();
         }
     }

@@ -40,6 +40,9 @@ pub trait Machine: Debug + Send {
     /// Release the lock, or give back one permit.
     fn release(&mut self, group: &Group, out: &mut Sends) -> Result<bool, Fault>;
 
+    /// Give up the open request.
+    fn withdraw(&mut self, group: &Group, out: &mut Sends) -> Result<bool, Fault>;
+
     /// Handle a message of another member.
     fn receive(
         &mut self,
@@ -51,6 +54,9 @@ pub trait Machine: Debug + Send {
 
     /// May the node ask for the lock now?
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool;
+
+    /// Is there an open request, and can the algorithm withdraw it?
+    fn may_withdraw(&self) -> bool;
 
     /// The mode of the open request, if there is one.
     fn waiting(&self) -> Option<Mode>;
@@ -146,6 +152,10 @@ impl<A: Algorithm> Machine for Typed<A> {
         self.step(group, Input::Release, out)
     }
 
+    fn withdraw(&mut self, group: &Group, out: &mut Sends) -> Result<bool, Fault> {
+        self.step(group, Input::Withdraw, out)
+    }
+
     fn receive(
         &mut self,
         group: &Group,
@@ -159,6 +169,10 @@ impl<A: Algorithm> Machine for Typed<A> {
 
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
         self.0.may_acquire(group, mode)
+    }
+
+    fn may_withdraw(&self) -> bool {
+        self.0.may_withdraw()
     }
 
     fn waiting(&self) -> Option<Mode> {

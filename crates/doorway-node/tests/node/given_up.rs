@@ -1,5 +1,5 @@
 //! Clients of three real nodes that give up at any time: by dropping the request, by a deadline, or
-//! with their task. They leave nothing behind at any node.
+//! with their task. They leave nothing behind at any node, also if a member is away.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use doorway_node::{AcquireError, Config, Handle, Node, RuleConfig};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
+use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
@@ -184,4 +185,50 @@ async fn names_that_were_given_up_are_forgotten() {
         let kept = counts(node).kept;
         assert!(kept < 400, "{kept} of 2000 names are kept by {node:?}");
     }
+}
+
+/// How long a request waits that cannot be granted.
+const VAIN: Duration = Duration::from_millis(500);
+
+/// A member is away. One survivor can enter without it, and the other one cannot. A request that is
+/// given up at the latter does not take the lock from the former.
+fn a_vain_request_keeps_nobody_out(algorithm: &str) {
+    let (_scratch, configs) = group(3, &[rule(algorithm, 1)]);
+    let (runtime, victim) = (Runtime::new().expect("threads"), Runtime::new().expect("threads"));
+    let third = victim.block_on(Node::start(configs[2].clone())).expect("a start");
+    let survivors: [Node; 2] =
+        [0, 1].map(|at| runtime.block_on(Node::start(configs[at].clone())).expect("a start"));
+    let name = format!("{algorithm}/orders");
+    for node in [&survivors[1], &third, &survivors[0]] {
+        drop(runtime.block_on(node.lock(&name).within(LONG)).expect("all members are here"));
+    }
+    // As far as the others can tell, its process is killed: all links are cut at once.
+    drop(victim);
+    drop(third);
+    runtime.block_on(async {
+        let [able, other] = match survivors[0].lock(&name).within(VAIN).await {
+            Ok(_) => [&survivors[0], &survivors[1]],
+            Err(_) => [&survivors[1], &survivors[0]],
+        };
+        for round in 0..3 {
+            let entered = able.lock(&name).within(LONG).await;
+            assert!(entered.is_ok(), "{algorithm}, round {round}: {entered:?}");
+            drop(entered);
+            let vain = other.lock(&name).within(VAIN).await.map(|_| ());
+            assert_eq!(vain, Err(AcquireError::TimedOut), "{algorithm}, round {round}");
+        }
+        let entered = able.lock(&name).within(LONG).await;
+        assert!(entered.is_ok(), "{algorithm}: {entered:?}");
+    });
+}
+
+#[test]
+fn a_vain_request_keeps_nobody_out_by_default() {
+    a_vain_request_keeps_nobody_out("carvalho-roucairol");
+}
+
+#[test]
+fn a_vain_request_keeps_nobody_out_with_quorums() {
+    a_vain_request_keeps_nobody_out("maekawa");
+    a_vain_request_keeps_nobody_out("maekawa-eager");
 }

@@ -5,7 +5,7 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use doorway_core::algorithms::Entry;
-use doorway_core::{Channel, Formula, Group, GroupError, Info, Needs, Per, Shape};
+use doorway_core::{Channel, Formula, Group, GroupError, Info, Kind, Needs, Per, Shape};
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::short;
 use doorway_lab::{refutations, script};
@@ -154,6 +154,14 @@ fn print_assumptions(out: &mut dyn Write, info: &Info, row: &Row) -> io::Result<
     table.row(["Channels".to_owned(), channels]);
     table.row(["Modes".to_owned(), row.modes().to_owned()]);
     table.row(["Group".to_owned(), group.to_owned()]);
+    let giving_up = match info.kind {
+        _ if info.withdraws => "a request can be withdrawn, and then keeps no other node waiting",
+        Kind::Token | Kind::Central => "a request that waits holds nothing that others need",
+        Kind::Permission | Kind::Quorum => {
+            "a request cannot be withdrawn: others wait for it until it is granted or a view begins"
+        }
+    };
+    table.row(["Giving up".to_owned(), giving_up.to_owned()]);
     table.print_body(out, 2)?;
     writeln!(out)
 }

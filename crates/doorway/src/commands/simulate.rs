@@ -112,7 +112,8 @@ fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Resu
         ),
         ("events", r.events.to_string(), format!("{} a second", short((rate / 1e4).round() * 1e4))),
     ];
-    for (what, value, remark) in rows {
+    let given_up = ("requests given up", r.withdrawn.to_string(), String::new());
+    for (what, value, remark) in rows.into_iter().chain((r.withdrawn > 0).then_some(given_up)) {
         table.row([what.to_owned(), value, remark]);
     }
     Ok(table.print_body(out, 2)?)

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{NOWHERE, answer, failing, json, parsed, temporary, text_of};
+use crate::{NOWHERE, answer, failing, json, parsed, refusal, temporary, text_of};
 
 #[test]
 fn a_verdict_comes_with_its_figures() {
@@ -27,6 +27,17 @@ fn a_verdict_comes_with_its_figures() {
     assert!(some.contains("each of 1, 3 asks twice"), "{some}");
     let shared = json("check readers-writers -n 2 --readers 1,2");
     assert_ne!(shared["worlds"], json("check readers-writers -n 2")["worlds"], "readers differ");
+}
+
+#[test]
+fn clients_may_give_up_where_a_request_can_be_withdrawn() {
+    let text = answer("check carvalho-roucairol -n 2 --withdraw");
+    assert!(text.contains("with requests that are given up"), "{text}");
+    let worlds = |options: &str| json(&format!("check carvalho-roucairol -n 2 {options}"));
+    assert_eq!(worlds("--withdraw")["withdraw"], true);
+    assert_ne!(worlds("--withdraw")["worlds"], worlds("")["worlds"]);
+    let refused = refusal("check central --withdraw");
+    assert!(refused.contains("central cannot withdraw a request"), "{refused}");
 }
 
 #[test]

@@ -80,3 +80,12 @@ fn permits_let_several_in() {
     };
     assert!(busy(4) > 2.0 * busy(1), "{} and {}", busy(4), busy(1));
 }
+
+#[test]
+fn clients_give_up_where_a_request_can_be_withdrawn() {
+    let line = "simulate carvalho-roucairol -n 5 --entries 500 --think 1 --withdraw 0.5";
+    assert!(json(line)["withdrawn"].as_u64() > Some(50));
+    assert!(answer(line).contains("requests given up"));
+    let reason = refusal("simulate central --withdraw 0.5");
+    assert!(reason.contains("central cannot withdraw a request"), "{reason}");
+}

@@ -54,6 +54,9 @@ pub trait Requester: Clone + Debug + Eq + Hash + Send + Sync {
     /// End the request.
     fn leave(&mut self);
 
+    /// End the request before it was granted. Returns the members that are not locked for it.
+    fn abandon(&mut self) -> NodeSet;
+
     /// Whether an INQUIRE about our request of this `number` can still have an effect.
     fn heeds(&self, number: u64) -> bool;
 
@@ -123,6 +126,10 @@ impl Requester for ByName {
 
     fn leave(&mut self) {
         self.number = None;
+    }
+
+    fn abandon(&mut self) -> NodeSet {
+        core::mem::take(self).missing
     }
 
     fn heeds(&self, number: u64) -> bool {

@@ -48,6 +48,7 @@ impl Rules for Repaired {
         kind: Kind::Quorum,
         channel: Channel::Fifo,
         needs: Needs::Quorums,
+        withdraws: true,
         served: true,
         messages: Claim {
             least: cost::LEAST,
@@ -70,6 +71,7 @@ impl Rules for Printed {
         name: "maekawa-printed",
         summary: "maekawa as printed: a displaced request is not told FAILED",
         refuted: Some("deadlock, with three nodes in 8 steps"),
+        withdraws: false,
         served: false,
         ..Repaired::INFO
     };
@@ -88,6 +90,7 @@ impl Rules for Textbook {
         name: "maekawa-textbook",
         summary: "maekawa as in textbooks: FAILED only if the owner of the lock is older",
         refuted: Some("deadlock, with three nodes in 8 steps"),
+        withdraws: false,
         served: false,
         ..Repaired::INFO
     };

@@ -11,7 +11,8 @@ use crate::algorithms::prelude::*;
 /// each request, and of N+1 requests two are by the same node. A node that enters has been locked
 /// by a member that was locked for that completed request, and has learnt its number with LOCKED.
 /// So a node below a gap asks at most once before it is above the gap, and all nodes together do
-/// not count up to N more. This does not hold where two nodes may be inside together.
+/// not count up to N more. This does not hold where two nodes may be inside together, nor where
+/// requests may be withdrawn, because numbers then grow without a completed request.
 pub(super) fn settle<R: Rules>(group: &Group, snapshot: &mut Snapshot<Maekawa<R>>) {
     let nodes = &snapshot.nodes;
     snapshot.mail.retain(|mail| match mail.message {
@@ -25,6 +26,7 @@ pub(super) fn settle<R: Rules>(group: &Group, snapshot: &mut Snapshot<Maekawa<R>
         node.requester.numbers(each);
         node.arbiter.numbers(each);
     };
-    let gap = if R::GUARDED { u64::from(group.size()) + 1 } else { u64::MAX };
+    let narrow = R::GUARDED && !snapshot.withdrawals;
+    let gap = if narrow { u64::from(group.size()) + 1 } else { u64::MAX };
     snapshot.rebase_with_gap(gap, of_node, |mail, each| mail.message.numbers(each));
 }

@@ -10,7 +10,8 @@ use crate::algorithms::prelude::*;
 /// each request, and of N+1 requests two are by the same node. A node that enters has the vote of a
 /// node that voted for that completed request, and has learnt its number with the vote. So a node
 /// below a gap asks at most once before it is above the gap, and all nodes together do not count up
-/// to N more.
+/// to N more. If requests may be withdrawn, numbers grow without a completed request, and no gap is
+/// narrowed.
 pub(super) fn settle<const WEIGHTED: bool>(
     group: &Group,
     snapshot: &mut Snapshot<Voting<WEIGHTED>>,
@@ -27,7 +28,7 @@ pub(super) fn settle<const WEIGHTED: bool>(
         node.request.iter_mut().for_each(|request| each(&mut request.clock));
         node.voter.numbers(each);
     };
-    let gap = u64::from(group.size()) + 1;
+    let gap = if snapshot.withdrawals { u64::MAX } else { u64::from(group.size()) + 1 };
     snapshot.rebase_with_gap(gap, of_node, |mail, each| match &mut mail.message {
         Message::Yes(clock, seen) => {
             each(clock);

@@ -35,12 +35,14 @@ struct Case {
     channel: Channel,
     forgetting: bool,
     crashes: u32,
+    withdrawing: bool,
 }
 
 impl Case {
     fn new(asks: &[u32], channel: Channel) -> Self {
         let shape = Shape::default();
-        Self { shape, asks: asks.to_vec(), channel, forgetting: false, crashes: 0 }
+        let (asks, forgetting, withdrawing) = (asks.to_vec(), false, false);
+        Self { shape, asks, channel, forgetting, crashes: 0, withdrawing }
     }
 
     fn world<A: Algorithm>(&self) -> World {
@@ -49,6 +51,7 @@ impl Case {
         let mut limits = Limits {
             forgetting: self.forgetting,
             crashes: self.crashes,
+            withdrawing: self.withdrawing,
             detection: true,
             ..Limits::reliable(&group, 0)
         };
@@ -128,6 +131,7 @@ fn cases(asks: &[u32], needs: Channel) -> Vec<Case> {
         cases.push(Case::new(asks, Channel::Fifo));
     }
     cases.push(Case { forgetting: true, ..Case::new(asks, needs) });
+    cases.push(Case { withdrawing: true, ..Case::new(asks, needs) });
     cases
 }
 
@@ -272,7 +276,7 @@ impl Spoil for Forgotten {
 
     fn settle(group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
         let nodes = snapshot.nodes.iter().map(|node| node.sound.clone()).collect();
-        let mut silent = Snapshot { nodes, mail: Vec::new(), crashes: 0 };
+        let mut silent = Snapshot { nodes, mail: Vec::new(), crashes: 0, withdrawals: false };
         RicartAgrawala::settle(group, &mut silent);
         for (node, sound) in snapshot.nodes.iter_mut().zip(silent.nodes) {
             node.sound = sound;

@@ -129,6 +129,10 @@ impl Machine for Rash {
         self.step(group, Input::Release, out)
     }
 
+    fn withdraw(&mut self, group: &Group, out: &mut Sends) -> Result<bool, Fault> {
+        self.step(group, Input::Withdraw, out)
+    }
+
     fn receive(
         &mut self,
         group: &Group,
@@ -142,6 +146,10 @@ impl Machine for Rash {
 
     fn may_acquire(&self, group: &Group, mode: Mode) -> bool {
         self.member.may_acquire(group, mode) || self.member.waiting().is_some() && !self.again
+    }
+
+    fn may_withdraw(&self) -> bool {
+        self.member.may_withdraw()
     }
 
     fn waiting(&self) -> Option<Mode> {
