@@ -50,7 +50,7 @@ pub mod settings {
 ";
 
 /// What these parts depend on.
-const DEPENDENCIES: [&str; 12] = [
+const DEPENDENCIES: [&str; 13] = [
     "crc32fast",
     "doorway-node",
     "doorway-protocol",
@@ -58,6 +58,7 @@ const DEPENDENCIES: [&str; 12] = [
     "parking_lot",
     "postcard",
     "rustc-hash",
+    "rustix",
     "serde",
     "subtle",
     "thiserror",

@@ -96,7 +96,8 @@ impl Context {
         let cut = self.network.blocked(self.now, from, to).is_some();
         let lost = self.random.below(1000) < register.lost;
         // What is sent into a cut is lost, or arrives after the cut.
-        if !lost && !(cut && self.random.percent(50)) {
+        let lost = lost || cut && self.random.percent(50);
+        if !lost {
             self.queue.push(self.now + time, Event::Register(traffic));
         }
     }

@@ -225,32 +225,11 @@ impl Settings {
             .map(|at| client(random, at % nodes, nodes, longest, lease.is_some()))
             .collect();
         let machines = nodes + clients.len();
-        let mut most: u64 = *random.pick(&[0, 100, 20_000]);
-        if agreed.is_some() {
-            most = most.min(1000); // The keeper of a membership relies on that.
-        }
-        let slewed: u64 = *random.pick(&[0, 0, 83_333]);
-        let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
-        let drifts = (0..machines)
-            .map(|_| {
-                let raw = around(most);
-                Drift { raw, boot: raw + around(slewed) }
-            })
-            .collect();
+        let drifts = drifts(random, machines, agreed.is_some());
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
         let length = random.between(20, 90) * SECOND;
-        let (many, kinds) = match agreed {
-            Some(_) => (random.between(0, 8), Fault::ALL.len()),
-            None => (random.between(0, 5), Fault::FIXED),
-        };
-        let mut faults: Vec<(Fault, u64)> = Vec::new();
-        for _ in 0..many {
-            let fault = *random.pick(&Fault::ALL[..kinds]);
-            if faults.iter().all(|(known, _)| *known != fault) {
-                faults.push((fault, length / random.between(2, 12)));
-            }
-        }
+        let faults = faults(random, length, agreed.is_some());
         Self {
             nodes,
             agreed,
@@ -281,6 +260,34 @@ impl Settings {
         };
         self.rules.iter().map(rule).collect()
     }
+}
+
+/// How wrong the clocks of each machine are.
+fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
+    let mut most: u64 = *random.pick(&[0, 100, 20_000]);
+    if agreed {
+        most = most.min(1000); // The keeper of a membership relies on that.
+    }
+    let slewed: u64 = *random.pick(&[0, 0, 83_333]);
+    let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
+    let drift = |_| {
+        let raw = around(most);
+        Drift { raw, boot: raw + around(slewed) }
+    };
+    (0..machines).map(drift).collect()
+}
+
+/// The faults of a run whose faults end after this time.
+fn faults(random: &mut Random, length: u64, agreed: bool) -> Vec<(Fault, u64)> {
+    let (many, kinds) = if agreed { (8, Fault::ALL.len()) } else { (5, Fault::FIXED) };
+    let mut faults: Vec<(Fault, u64)> = Vec::new();
+    for _ in 0..random.between(0, many) {
+        let fault = *random.pick(&Fault::ALL[..kinds]);
+        if faults.iter().all(|(known, _)| *known != fault) {
+            faults.push((fault, length / random.between(2, 12)));
+        }
+    }
+    faults
 }
 
 fn agreed(random: &mut Random) -> AgreedSetting {

@@ -57,16 +57,13 @@ impl Group {
     ) -> Self {
         let name = |node| format!("n{node}");
         // The members of an agreed group are not known yet: there is this node, and no link.
-        let (members, place, views) = match epoch {
-            Some(epoch) => {
-                let (size, me) = (settings.nodes, NodeId::at(me));
-                let change = ViewChange::new(me, size, epoch, reclaiming);
-                ((0..size).map(name).collect(), me, Views::Fixed(change))
-            }
-            None => {
-                let agreed = Agreed::new(me, reclaiming, context.random.next());
-                (vec![name(me)], NodeId(0), Views::Agreed(Box::new(agreed)))
-            }
+        let (members, place, views) = if let Some(epoch) = epoch {
+            let (size, me) = (settings.nodes, NodeId::at(me));
+            let change = ViewChange::new(me, size, epoch, reclaiming);
+            ((0..size).map(name).collect(), me, Views::Fixed(change))
+        } else {
+            let agreed = Agreed::new(me, reclaiming, context.random.next());
+            (vec![name(me)], NodeId(0), Views::Agreed(Box::new(agreed)))
         };
         let rules = settings.rules_for(members.len());
         let seating = Arc::new(Seating { members, me: place, rules });
