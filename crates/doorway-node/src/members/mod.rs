@@ -2,18 +2,20 @@
 //!
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
+//! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
-//! All of it is plain values without clock, network and disk. No node uses this yet: the members of
-//! a group are fixed in its settings.
+//! All of it is plain values without clock, network and disk.
 
 mod command;
+mod holds;
 mod keeper;
 mod record;
 mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
+pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{Event, Keeper, Loss, Now, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
