@@ -163,7 +163,7 @@ impl HoldId {
 }
 
 /// The longer of two lengths.
-fn longer(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+pub(super) fn longer(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     one.zip(other).map(|(one, other)| one.max(other))
 }
 

@@ -16,7 +16,7 @@ mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
-pub use keeper::{Event, Keeper, Loss, Now, Output, PutId};
+pub use keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,

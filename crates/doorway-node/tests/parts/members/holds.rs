@@ -1,9 +1,12 @@
-//! What commands do to holds.
+//! What commands do to holds, and how a keeper cares for those of its clients and for orphans.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, GroupState, HOLDS_LIMIT, Hold, HoldId, MemberId, RecordError, SeatId,
+    Answer, Command, Event, GroupState, HOLDS_LIMIT, Hold, HoldId, Keeper, MemberId, Now, Output,
+    PutId, RecordError, SeatId,
 };
 use doorway_node::{Fence, Name};
 use proptest::prelude::*;
@@ -138,4 +141,137 @@ proptest! {
             }
         }
     }
+}
+
+/// A keeper beside a store that answers at once, unless it is silent. Its boot clock runs 8 % fast.
+struct Kept {
+    keeper: Keeper,
+    state: GroupState,
+    time: Duration,
+    silent: bool,
+    /// What the keeper has said about holds.
+    said: Vec<Output>,
+}
+
+impl Kept {
+    /// A process of the second seat that has just joined.
+    fn new(state: GroupState) -> Self {
+        let keeper = Keeper::new(SeatId(2), super::RULES, 9, Arc::clone(&state.record));
+        let time = Duration::from_secs(100);
+        let mut kept = Self { keeper, state, time, silent: false, said: Vec::new() };
+        kept.tell(Event::Leads(true));
+        kept.show();
+        kept
+    }
+
+    fn tell(&mut self, event: Event) {
+        let now = Now { boot: self.time * 108 / 100, raw: self.time };
+        let mut out = Vec::new();
+        self.keeper.step(now, event, &mut out);
+        let mut answers: Vec<(PutId, Answer)> = Vec::new();
+        for output in out {
+            match output {
+                Output::Put(put, command) if !self.silent => {
+                    answers.push((put, self.state.apply(&command)));
+                }
+                Output::Held { .. } | Output::Dropped { .. } => self.said.push(output),
+                _ => {}
+            }
+        }
+        for (put, answer) in answers {
+            self.tell(Event::Answer(put, Some(answer)));
+        }
+    }
+
+    fn show(&mut self) {
+        self.tell(Event::Holds(Arc::clone(&self.state.holds)));
+        self.tell(Event::Record(Arc::clone(&self.state.record)));
+    }
+
+    /// Let time pass, in ticks.
+    fn pass(&mut self, time: Duration) {
+        let end = self.time + time;
+        while self.time < end {
+            self.time += Duration::from_millis(100);
+            self.tell(Event::Tick);
+            self.show();
+        }
+    }
+
+    fn member(&self) -> MemberId {
+        self.keeper.id().expect("it has joined")
+    }
+}
+
+#[test]
+fn an_orphan_is_dropped_when_its_full_length_has_passed_by_the_slower_clock() {
+    let (mut state, member) = seated();
+    let minute = id("a", 1, member);
+    state.apply(&hold(&minute, Some(60_000)));
+    state.apply(&hold(&id("b", 1, member), None));
+    let mut kept = Kept::new(state);
+    kept.pass(Duration::from_secs(5)); // The time before it is an orphan does not count.
+    let command = Command::Leave { id: member };
+    kept.state.apply(&command);
+    kept.show();
+    kept.pass(Duration::from_secs(60));
+    assert!(kept.state.holds.get(&minute).is_some(), "its clock has seen 64.8 s by now");
+    kept.pass(Duration::from_secs(1));
+    assert!(kept.state.holds.get(&minute).is_none());
+    kept.pass(Duration::from_hours(1));
+    assert_eq!(orphans(&kept.state), BTreeSet::from([id("b", 1, member)]), "it is without end");
+}
+
+#[test]
+fn an_orphan_is_not_counted_before_its_length_is_known() {
+    let (mut state, member) = seated();
+    state.apply(&hold(&id("a", 1, member), Some(1_000)));
+    let mut kept = Kept::new(state.clone());
+    kept.state.apply(&hold(&id("a", 1, member), Some(60_000)));
+    kept.state.apply(&Command::Leave { id: member });
+    // The record comes from a peer, and the store shows older holds.
+    kept.tell(Event::Record(Arc::clone(&kept.state.record)));
+    for _ in 0..100 {
+        kept.time += Duration::from_millis(100);
+        kept.tell(Event::Tick);
+    }
+    assert_eq!(orphans(&kept.state).len(), 1);
+}
+
+#[test]
+fn a_keeper_asks_until_the_group_keeps_a_hold_and_drops_what_came_late() {
+    let mut kept = Kept::new(seated().0);
+    let own = id("a", 7, kept.member());
+    let (name, fence) = (own.name.clone(), own.fence);
+    kept.silent = true;
+    let event = Event::Hold { name: name.clone(), fence, length_ms: Some(60_000) };
+    kept.tell(event);
+    assert!(kept.said.is_empty());
+    kept.silent = false;
+    kept.pass(Duration::from_secs(2));
+    let held = Output::Held { name: name.clone(), fence, refused: None };
+    assert_eq!(kept.said, [held]);
+    assert!(kept.state.holds.get(&own).is_some());
+
+    kept.said.clear();
+    kept.tell(Event::Drop { name: name.clone(), fence });
+    assert_eq!(kept.said, [Output::Dropped { name, fence }]);
+    // A command without an answer is applied after all.
+    kept.state.apply(&hold(&own, Some(60_000)));
+    kept.pass(Duration::from_secs(3));
+    assert_eq!(kept.state.holds.iter().count(), 0);
+}
+
+#[test]
+fn holds_of_a_membership_that_is_over_are_left_to_the_group() {
+    let mut kept = Kept::new(seated().0);
+    let first = id("a", 7, kept.member());
+    let (name, fence) = (first.name.clone(), first.fence);
+    kept.tell(Event::Hold { name: name.clone(), fence, length_ms: Some(60_000) });
+    kept.tell(Event::Lapsed);
+    kept.pass(Duration::from_secs(40));
+    assert_ne!(kept.member(), first.member, "it has joined again");
+    assert!(orphans(&kept.state).contains(&first), "its client may not know of the loss");
+    kept.pass(Duration::from_secs(40));
+    assert!(orphans(&kept.state).is_empty());
 }
