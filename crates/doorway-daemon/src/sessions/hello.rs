@@ -221,38 +221,27 @@ impl Sessions {
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
             return UNLIMITED;
         }
-        asked.clamp(SHORTEST, self.ttl_limit())
-    }
-
-    /// The longest time to live that a session may get.
-    pub(super) fn ttl_limit(&self) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
-        self.most_ttl().map_or(most, |lease| lease.min(most))
+        // The group keeps a lease that is longer than the node can promise.
+        let promised = self.most_ttl().filter(|_| life != Life::Lease);
+        asked.clamp(SHORTEST, promised.map_or(most, |promised| promised.min(most)))
     }
 
     /// The time to live that the client of a session is told. A session that lives as long as its
     /// processes has none, but where the membership of the node can end, the client has to know
     /// when: it must hear of the node in that time.
     fn told_ttl(&self, session: &Session) -> u32 {
-        let most = self.most_ttl().unwrap_or(session.ttl);
-        ttl_ms(session.ttl.min(most))
+        let most = self.most_ttl().filter(|_| session.life != Life::Lease);
+        ttl_ms(most.map_or(session.ttl, |most| session.ttl.min(most)))
     }
 
     /// Refuse a lease that is longer than the node allows. Every other session may get less time
     /// than its client asked for, because the client sends heartbeats.
     fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
-        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.ttl_limit());
+        let asked = Duration::from_millis(ttl_ms.into());
+        let most = self.setup.limits.ttl.max(SHORTEST);
         if life != Life::Lease || asked <= most {
             return Ok(());
-        }
-        if self.most_ttl() == Some(most) {
-            let text = format!(
-                "a lease lasts at most {} s in this group, seven tenths of the lease of its \
-                 members: ask for less and renew it in time, or let an operator raise it with \
-                 `doorway members lease`",
-                most.as_secs_f64()
-            );
-            return Err(refusal(Code::Invalid, text));
         }
         let text = format!(
             "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \

@@ -103,9 +103,14 @@ impl Sessions {
         allowed(principal, Right::Acquire, lock)?;
         let number = self.renew(now, principal, lock, fence)?;
         let longest = self.setup.limits.ttl.max(SHORTEST);
-        let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
+        let Some(session) = self.open.get(&number) else { return Err(gone()) };
         if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
-            let before = std::mem::replace(&mut session.ttl, ttl.clamp(SHORTEST, longest));
+            let ttl = ttl.clamp(SHORTEST, longest);
+            if self.extend(number, connection, lock, fence, ttl, out) {
+                return Ok(None);
+            }
+            let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
+            let before = std::mem::replace(&mut session.ttl, ttl);
             let change = Rewriting::Ttl { call: connection, fence, before };
             if self.rewrite(number, change, out) {
                 return Ok(None);
@@ -222,7 +227,7 @@ impl Sessions {
             return Err(stopping());
         }
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
-        let longest = self.ttl_limit();
+        let longest = self.setup.limits.ttl.max(SHORTEST);
         let number = self.next_session();
         let begin = Begin {
             number,

@@ -8,7 +8,8 @@
 //! answered. So two rules suffice:
 //!
 //! 1. No TTL is longer than seven tenths of a lease. A lease that is renewed all the time has more
-//!    than that left, so clients notice nothing.
+//!    than that left, so clients notice nothing. The exception are leases that the group keeps: see
+//!    `holds`.
 //! 2. The node answers a client with a session only while its lease lasts for the longest TTL from
 //!    now on. Otherwise the answers wait until the lease is renewed. Clients that get no answer
 //!    count their locks as lost before the lease of the node ends.
@@ -78,7 +79,7 @@ impl Sessions {
         }
     }
 
-    /// The longest TTL that a session may get, as far as the node's own lease limits it.
+    /// The longest TTL that the node can promise by itself, if its own lease limits it.
     pub(super) fn most_ttl(&self) -> Option<Duration> {
         self.promise.as_ref().map(Promise::most)
     }

@@ -71,6 +71,8 @@ pub(super) struct Grant {
     pub(super) permits: Option<u32>,
     /// The place of the grant in the ledger.
     pub(super) place: Option<u32>,
+    /// Whether the group keeps the grant, even if the node dies.
+    pub(super) held: bool,
 }
 
 impl Session {

@@ -177,9 +177,10 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// The state of a group that begins with this record.
+    /// The state of a group that begins with this record, and without holds.
     pub fn new(record: Record) -> Self {
-        Self { record: Arc::new(record), holds: Arc::default() }
+        let holds = Holds { added: record.holds, all: BTreeMap::new() };
+        Self { record: Arc::new(record), holds: Arc::new(holds) }
     }
 
     /// Apply a command. If it is refused, nothing changes.

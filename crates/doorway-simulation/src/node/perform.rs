@@ -62,6 +62,13 @@ impl Node {
             Output::Reclaim { ask, session, name, mode, fence } => {
                 self.reclaim(context, ask, session, &name, core_mode(mode), fence);
             }
+            // In a fixed group no other node ever takes over the locks of this one.
+            Output::Hold { ask, length, .. } => {
+                process.inputs.push_back(Input::Held { ask, length, kept: Ok(()) });
+            }
+            Output::DropHold { name, fence } => {
+                process.inputs.push_back(Input::Dropped(name, fence));
+            }
             Output::Abandon(ask) => self.abandon(context, ask),
             Output::Release(ask) => self.release(context, ask),
             Output::Write(ask, records) => {
