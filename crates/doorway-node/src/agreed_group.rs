@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
-use crate::holds::{HoldError, Promises};
+use crate::holds::Promises;
 use crate::link::Incarnation;
 use crate::locks::{Rule, ShardEffects};
 use crate::members::{
@@ -141,7 +141,7 @@ impl NodeShell {
             backlog: Backlog::new(config.outstanding.max(BACKLOG)),
             digest: config.agreed_digest(),
             incarnation: Incarnation(seed),
-            membership: Membership::Agreed(AgreedGroup {
+            membership: Membership::Agreed(Box::new(AgreedGroup {
                 views: Mutex::new(AgreedViews::new(seat, reclaiming)),
                 store,
                 keeper,
@@ -149,7 +149,7 @@ impl NodeShell {
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
                 promises: Promises::default(),
-            }),
+            })),
             clock,
         };
         Ok((Self::new(config, parts), events))
@@ -338,17 +338,7 @@ impl NodeShell {
         event: members::Event,
         puts: &mut JoinSet<(PutId, Option<Answer>)>,
     ) {
-        // The views see a record and holds before the keeper acts on them.
-        match &event {
-            members::Event::Record(record) => {
-                self.meet_seats(record);
-                self.step_agreed(group, AgreedEvent::Record(Arc::clone(record)));
-            }
-            members::Event::Holds(holds) => {
-                self.step_agreed(group, AgreedEvent::Holds(Arc::clone(holds)));
-            }
-            _ => {}
-        }
+        self.show(group, &event);
         let mut out = Vec::new();
         keeper.step(self.both_clocks(), event, &mut out);
         for output in out {
@@ -403,16 +393,28 @@ impl NodeShell {
                     }
                 }
                 Output::Held { name, fence, refused } => {
-                    let held = refused.map_or(Ok(()), |why| Err(HoldError::Refused(why)));
-                    group.promises.held(&name, fence, held);
+                    group.promises.held(&name, fence, refused);
                 }
                 Output::Dropped { name, fence } => group.promises.dropped(&name, fence),
                 Output::Orphans(orphans) => {
-                    let orphans = Arc::new(orphans);
-                    group.status.send_modify(|status| status.orphans = orphans);
+                    group.status.send_modify(|status| status.orphans = Arc::new(orphans));
                 }
                 Output::GiveUp(members) => self.give_up(keeper.record(), group, &members),
             }
+        }
+    }
+
+    /// Let the views see a record or holds, before the keeper acts on them.
+    fn show(&self, group: &AgreedGroup, event: &members::Event) {
+        match event {
+            members::Event::Record(record) => {
+                self.meet_seats(record);
+                self.step_agreed(group, AgreedEvent::Record(Arc::clone(record)));
+            }
+            members::Event::Holds(holds) => {
+                self.step_agreed(group, AgreedEvent::Holds(Arc::clone(holds)));
+            }
+            _ => {}
         }
     }
 

@@ -48,7 +48,8 @@ pub(crate) struct Promises {
 type Waiting<T> = Vec<(Name, Fence, oneshot::Sender<T>)>;
 
 impl Promises {
-    pub(crate) fn held(&self, name: &Name, fence: Fence, held: Result<(), HoldError>) {
+    pub(crate) fn held(&self, name: &Name, fence: Fence, refused: Option<RecordError>) {
+        let held = refused.map_or(Ok(()), |why| Err(HoldError::Refused(why)));
         answer(&self.holds, name, fence, &held);
     }
 

@@ -343,6 +343,8 @@ async fn holds_are_kept_and_fit_into_a_snapshot() {
     let mut world = World::founded(&["a", "b", "c"]).await;
     let seat = world.seat("a", true).id;
     let Answer::Joined(member) = world.insist("a", join(seat, 1)).await else { panic!() };
+    let enter = Command::Enter { id: member, number: 0, replaces: Vec::new() };
+    assert_eq!(world.insist("a", enter).await, Answer::Done(1));
     world.kill("c").await;
     let name = |number: usize| {
         Name::new(&format!("{number:0>width$}", width = Name::MAX)).expect("a long name")

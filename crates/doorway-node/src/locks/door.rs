@@ -10,6 +10,7 @@ use std::time::Duration;
 use doorway_protocol::Name;
 
 use super::effects::ShardEffects;
+use super::lock::Lock;
 use super::shard::Shard;
 
 impl Shard {
@@ -27,7 +28,7 @@ impl Shard {
     pub fn open_door(&mut self, name: &Name, now: Duration, out: &mut ShardEffects) {
         self.check_lease(now, out);
         let Some(slot) = self.shut.remove(name) else { return };
-        self.apply(slot.0, now, out, |lock, rule, effects| lock.reopen(rule, effects));
+        self.apply(slot.0, now, out, Lock::reopen);
         self.close(slot);
     }
 

@@ -474,10 +474,10 @@ impl Keeper {
                 let (name, fence) = grant;
                 out.push(Output::Held { name, fence, refused });
             }
-            (Kind::Drop(HoldId { name, fence, .. }), Some(_)) => {
-                if self.given_up.remove(&(name.clone(), fence)).is_some() {
-                    out.push(Output::Dropped { name, fence });
-                }
+            (Kind::Drop(HoldId { name, fence, .. }), Some(_))
+                if self.given_up.remove(&(name.clone(), fence)).is_some() =>
+            {
+                out.push(Output::Dropped { name, fence });
             }
             // A refused proposal is made again if its reason still holds. A command without an
             // answer may be applied later, and that is safe.

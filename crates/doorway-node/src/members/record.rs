@@ -192,8 +192,13 @@ impl Record {
                 self.rules = *rules;
             }
             Command::Hold { id, .. } => {
-                if self.member(id.member)?.evicted {
+                let Member { seat, evicted, .. } = *self.member(id.member)?;
+                if evicted {
                     return Err(RecordError::Evicted(id.member));
+                }
+                // A member that waits has only what its predecessor in the view has granted.
+                if !self.members_of(seat).any(|member| member.since.is_some()) {
+                    return Err(RecordError::Orphan);
                 }
                 self.holds += 1;
             }

@@ -70,8 +70,10 @@ fn the_next_process_of_a_seat_takes_over_what_is_no_orphan_yet() {
     state.apply(&Command::Leave { id: heir });
     let joining = Command::Join { seat: SeatId(1), nonce: 3, rules: super::RULES };
     let Answer::Joined(late) = state.apply(&joining) else { panic!("it may join") };
-    let answer = state.apply(&hold(&id("a", 1, late), None));
-    assert_eq!(refused(answer), RecordError::Orphan);
+    for number in [1, 2] {
+        let answer = state.apply(&hold(&id("a", number, late), None));
+        assert_eq!(refused(answer), RecordError::Orphan, "it has granted nothing yet");
+    }
     assert_eq!(orphans(&state).len(), 1);
 }
 
@@ -154,13 +156,16 @@ struct Kept {
 }
 
 impl Kept {
-    /// A process of the second seat that has just joined.
+    /// A process of the second seat that has just entered.
     fn new(state: GroupState) -> Self {
         let keeper = Keeper::new(SeatId(2), super::RULES, 9, Arc::clone(&state.record));
         let time = Duration::from_secs(100);
         let mut kept = Self { keeper, state, time, silent: false, said: Vec::new() };
-        kept.tell(Event::Leads(true));
-        kept.show();
+        for event in [Event::Leads(true), Event::Reclaimed, Event::Up(SeatId(1))] {
+            kept.tell(event);
+        }
+        kept.pass(Duration::from_secs(2));
+        assert!(kept.state.record.members_of(SeatId(2)).any(|member| member.since.is_some()));
         kept
     }
 

@@ -81,7 +81,7 @@ fn machines_come_and_go_while_the_others_work() {
     assert_eq!(said, "added d to the group shop: 3 of 3 votes; one more loss stops nothing\n");
     (0..4).for_each(|node| group.complete(node));
     assert_eq!(group.members(3)["seats"][3]["role"], "learner");
-    (0..4).for_each(|node| drop(group.lock(node, "x")));
+    (0..4).for_each(|node| _ = group.lock(node, "x"));
 
     // A new disk makes a new seat, which has to be let in.
     group.kill(2);
@@ -92,7 +92,7 @@ fn machines_come_and_go_while_the_others_work() {
     });
     group.answer(0, "members replace c");
     (0..4).for_each(|node| group.complete(node));
-    drop(group.lock(2, "x"));
+    group.lock(2, "x");
 
     assert!(group.answer(0, "members remove d").starts_with("removed d from the group shop: "));
     (0..3).for_each(|node| group.complete(node));
@@ -114,7 +114,7 @@ fn machines_come_and_go_while_the_others_work() {
     group.stop(2);
     group.seated(0, 2);
     assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
-    drop(group.lock(0, "x"));
+    group.lock(0, "x");
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn a_long_lease_outlives_its_machine() {
     let begin = Instant::now();
     let fence = group.answer(2, "lock x --ttl 6");
     group.kill(2);
-    group.seated(0, 2);
     group.lock(0, "y");
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed"));
     let who = group.answer(0, "who x");
     assert!(who.contains("kept closed for at most ") && who.contains("promised by c"), "{who}");
     assert!(who.contains(fence.trim()), "{who}");
@@ -218,7 +218,7 @@ fn a_long_lease_outlives_its_machine() {
 
     // It stays away, and an operator knows that nobody uses the lock any more.
     group.kill(2);
-    group.seated(0, 2);
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed"));
     assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
     group.answer(0, &format!("break x --fence {fence}"));
     assert!(group.lock(1, "x") < MORE);
