@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorway_node::members::{Command, Record};
+use doorway_node::members::{Command, GroupState, Holds, Record};
 use openraft::{CommittedLeaderId, EntryPayload};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub(crate) struct Picture {
     last: Option<Place>,
     voters_at: Option<Place>,
     voters: Voters,
-    record: Option<Record>,
+    state: Option<(Record, Holds)>,
 }
 
 impl From<Vote> for Ballot {
@@ -132,7 +132,9 @@ impl From<&Snapshot> for Picture {
             last: last_log_id.map(Place::from),
             voters_at: last_membership.log_id().map(Place::from),
             voters: last_membership.membership().into(),
-            record: snapshot.snapshot.as_deref().cloned(),
+            state: (*snapshot.snapshot)
+                .as_ref()
+                .map(|state| (Record::clone(&state.record), Holds::clone(&state.holds))),
         }
     }
 }
@@ -145,7 +147,10 @@ impl From<Picture> for Snapshot {
             last_membership: StoredMembership::new(voters_at, picture.voters.into()),
             snapshot_id: picture.id,
         };
-        let image: Image = picture.record.map(Arc::new);
+        let image: Image = picture.state.map(|(record, holds)| {
+            let (record, holds) = (Arc::new(record), Arc::new(holds));
+            GroupState { record, holds }
+        });
         Self { meta, snapshot: Box::new(image) }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Record, SeatId, StoreHealth,
+    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Holds, Record, SeatId, StoreHealth,
     Unsure, ViewStore,
 };
 use parking_lot::RwLock;
@@ -170,6 +170,10 @@ impl ViewStore for RaftStore {
 
     fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
         self.machine.watch()
+    }
+
+    fn holds(&self) -> watch::Receiver<Arc<Holds>> {
+        self.machine.holds()
     }
 
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {

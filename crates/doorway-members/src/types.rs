@@ -1,9 +1,8 @@
 //! The types with which this crate uses openraft.
 
 use std::fmt;
-use std::sync::Arc;
 
-use doorway_node::members::{Answer, Command, Record, Seat};
+use doorway_node::members::{Answer, Command, GroupState, Record, Seat};
 use openraft::TokioRuntime;
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +29,8 @@ pub(crate) type Snapshot = openraft::Snapshot<TypeConfig>;
 pub(crate) type StorageError = openraft::StorageError<u64>;
 pub(crate) type Metrics = openraft::RaftMetrics<u64, Peer>;
 
-/// The state that a snapshot contains: the record, once the group was founded.
-pub(crate) type Image = Option<Arc<Record>>;
+/// The state that a snapshot contains, once the group was founded.
+pub(crate) type Image = Option<GroupState>;
 
 /// What Raft knows of a seat besides its number.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::NodeId;
+use doorway_protocol::{Fence, Name};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -18,11 +19,12 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
+use crate::holds::Promises;
 use crate::link::Incarnation;
 use crate::locks::{Rule, Shard, ShardEffects};
 use crate::members::{
-    self, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, OwnMembership, PutId,
-    Record, Seat, SeatId, Standing, StoreHealth, Unsure, ViewStore,
+    self, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, Orphan, OwnMembership,
+    PutId, Record, RecordError, Seat, SeatId, Standing, StoreHealth, Unsure, ViewStore,
 };
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId};
@@ -41,6 +43,7 @@ pub(crate) struct AgreedGroup {
     status: watch::Sender<Standing>,
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
+    pub(crate) promises: Promises,
 }
 
 /// The membership of a node in a group that agrees on its members.
@@ -123,14 +126,15 @@ impl NodeShell {
             backlog: Backlog::new(config.outstanding.max(BACKLOG)),
             digest: config.agreed_digest(),
             incarnation: Incarnation(seed),
-            membership: Membership::Agreed(AgreedGroup {
+            membership: Membership::Agreed(Box::new(AgreedGroup {
                 views: Mutex::new(AgreedViews::new(seat, reclaiming)),
                 store,
                 keeper,
                 rules: Box::new(move |size| by_size.rules_for(size)),
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
-            }),
+                promises: Promises::default(),
+            })),
             clock,
         };
         Ok((Self::new(config, parts), events))
@@ -192,7 +196,7 @@ impl NodeShell {
         let _ending = EndOnDrop(&self);
         let ended = self.ended();
         tokio::pin!(ended);
-        let mut records = group.store.watch();
+        let (mut records, mut holds) = (group.store.watch(), group.store.holds());
         let first = tokio::select! {
             _ = &mut ended => return,
             first = records.wait_for(Option::is_some) => match first {
@@ -205,8 +209,9 @@ impl NodeShell {
         let mut puts = JoinSet::new();
         let mut host = MembershipHost { shell: &self, group, puts: &mut puts };
         let reclaiming = self.is_reclaiming();
+        let held = Arc::clone(&holds.borrow_and_update());
         let mut membership =
-            OwnMembership::begin(keeper, reclaiming, self.both_clocks(), &mut host);
+            OwnMembership::begin(keeper, held, reclaiming, self.both_clocks(), &mut host);
         let mut tick = membership.tick();
         let mut ticks = ticks(tick);
         let mut leads = false;
@@ -228,6 +233,9 @@ impl NodeShell {
                     }
                     let Some(record) = records.borrow_and_update().clone() else { continue };
                     members::Event::Record(record)
+                }
+                Ok(()) = holds.changed() => {
+                    members::Event::Holds(Arc::clone(&holds.borrow_and_update()))
                 }
                 _ = ticks.tick() => {
                     let before = std::mem::replace(&mut leads, group.store.leads());
@@ -259,6 +267,14 @@ impl NodeShell {
         let Membership::Agreed(group) = &self.membership else { return None };
         let end = group.status.borrow().lease.unwrap_or_default();
         Some(end.saturating_sub(self.now()))
+    }
+
+    /// The holds whose members are gone.
+    pub(crate) fn orphans(&self) -> Arc<Vec<Orphan>> {
+        match &self.membership {
+            Membership::Agreed(group) => Arc::clone(&group.status.borrow().orphans),
+            Membership::Fixed(_) => Arc::default(),
+        }
     }
 
     /// The membership of this node, in a group that agrees on its members.
@@ -311,6 +327,19 @@ impl AgreedHost for ViewsHost<'_> {
         let overdue = self.shell.start_shards(view, held, self.effects);
         tracing::info!(view, members = ?self.shell.view_members(view), "the view runs");
         overdue
+    }
+
+    fn shut_door(&mut self, name: &Name) {
+        let rule = self.shell.rule_of(name);
+        self.shell.shard(self.shell.shard_of(name)).shut_door(name, rule);
+    }
+
+    fn open_door(&mut self, name: &Name) -> bool {
+        let index = self.shell.shard_of(name);
+        self.shell.with_shard_deferred(index, self.effects, |shard, now, out| {
+            shard.open_door(name, now, out);
+        });
+        std::mem::take(&mut self.effects.overdue)
     }
 
     fn disown(&mut self, views: &Range<u64>) {
@@ -387,6 +416,14 @@ impl KeeperHost for MembershipHost<'_> {
 
     fn note(&mut self, standing: &Standing) {
         self.group.status.send_replace(standing.clone());
+    }
+
+    fn held(&mut self, name: &Name, fence: Fence, refused: Option<RecordError>) {
+        self.group.promises.held(name, fence, refused);
+    }
+
+    fn dropped(&mut self, name: &Name, fence: Fence) {
+        self.group.promises.dropped(name, fence);
     }
 
     fn lease_changed(&mut self) {

@@ -88,7 +88,7 @@ pub(crate) enum Membership {
     /// The list of members is fixed. Each of them has a durable epoch.
     Fixed(FixedGroup),
     /// The members agree on who belongs to the group.
-    Agreed(AgreedGroup),
+    Agreed(Box<AgreedGroup>),
 }
 
 /// What a node has from its configuration, and what its kind of group determines.

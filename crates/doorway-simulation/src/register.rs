@@ -1,13 +1,11 @@
 //! The register on which a group with agreed members agrees: one record, and the ways to it.
 //!
 //! It stands for a store that is replicated (Raft, etcd). Commands are applied one after the other
-//! by the shipped [`Record::apply`]. Nodes reach it over the network: a command or its answer may
+//! by the shipped [`GroupState::apply`]. Nodes reach it over the network: a command or its answer may
 //! be lost or late, so a node may not know whether a command was applied, or will be applied later.
 //! Each node sees the record with a delay of its own.
 
-use std::sync::Arc;
-
-use doorway_node::members::{Answer, Command, PutId, Record, Seat, SeatId};
+use doorway_node::members::{Answer, Command, GroupState, PutId, Record, Seat, SeatId};
 
 use crate::clock::{MS, SECOND};
 use crate::context::{Context, Event};
@@ -19,7 +17,9 @@ pub(crate) const RULES: u64 = 1;
 /// What a group agrees on, and what goes wrong with it.
 #[derive(Debug)]
 pub(crate) struct Register {
-    pub(crate) record: Arc<Record>,
+    pub(crate) state: GroupState,
+    /// How many times the state has changed.
+    pub(crate) version: u64,
     /// The number of its machine.
     pub(crate) machine: usize,
     /// Nothing is agreed on before this time.
@@ -38,8 +38,8 @@ pub(crate) enum RegisterTraffic {
     Ask { node: usize, start: u64, put: PutId, command: Command },
     /// The answer to it.
     Answer { node: usize, start: u64, put: PutId, answer: Answer },
-    /// A node sees this record.
-    Show { node: usize, record: Arc<Record> },
+    /// A node sees this state, which has this version.
+    Show { node: usize, version: u64, state: GroupState },
 }
 
 impl RegisterTraffic {
@@ -70,7 +70,8 @@ impl Register {
     pub(crate) fn new(settings: &Settings, agreed: &AgreedSetting) -> Self {
         let seats = (0..agreed.founders).map(seat_entry).collect();
         Self {
-            record: Arc::new(Record::new(1, agreed.lease_ms, RULES, seats)),
+            state: GroupState::new(Record::new(1, agreed.lease_ms, RULES, seats)),
+            version: 0,
             machine: settings.nodes + settings.clients.len(),
             stuck: 0,
             leads: (0..settings.nodes).map(|node| node == 0).collect(),
@@ -102,12 +103,13 @@ impl Context {
         }
     }
 
-    /// Show a node the record, if it belongs to the group or has belonged to it.
-    pub(crate) fn show_record(&mut self, node: usize) {
+    /// Show a node the state, if it belongs to the group or has belonged to it.
+    pub(crate) fn show_state(&mut self, node: usize) {
         let Some(register) = &self.register else { return };
-        let record = Arc::clone(&register.record);
-        if record.seat(seat(node)).is_some() || self.random.percent(50) && record.revision > 0 {
-            self.send_register(RegisterTraffic::Show { node, record });
+        let (version, state) = (register.version, register.state.clone());
+        let belongs = state.record.seat(seat(node)).is_some();
+        if belongs || self.random.percent(50) && state.record.revision > 0 {
+            self.send_register(RegisterTraffic::Show { node, version, state });
         }
     }
 }

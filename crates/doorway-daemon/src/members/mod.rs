@@ -100,7 +100,7 @@ impl Members {
     }
 
     /// The newest record that this node has seen.
-    fn record(&self) -> Option<Arc<Record>> {
+    pub(crate) fn record(&self) -> Option<Arc<Record>> {
         self.records().borrow().clone()
     }
 

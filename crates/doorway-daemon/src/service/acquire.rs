@@ -10,6 +10,7 @@ use doorway_protocol::{Backoff, Code, Mode, Name, Refusal, Wait};
 use tokio::task::unconstrained;
 use tokio::time::sleep;
 
+use super::report::closed_because;
 use super::{Core, Inner, Service};
 use crate::sessions::names::visible_name;
 use crate::sessions::refusals::refusal;
@@ -131,7 +132,7 @@ impl Inner {
             let mut pauses = Backoff::new(Duration::from_millis(5), Duration::from_millis(500));
             loop {
                 let why = handle.why().await;
-                if !why.holders.is_empty() {
+                if !why.holders.is_empty() || !why.closed.is_empty() {
                     return;
                 }
                 // Members that answer may be enough, and then the grant is on its way.
@@ -147,7 +148,16 @@ impl Inner {
     /// The refusal of a request for a lock that was not free. If no client is known to hold it and
     /// members cannot be reached, the group cannot decide whether it is free.
     async fn decided(&self, handle: &Handle, not_free: Refusal) -> Refusal {
-        if not_free.code != Code::NotFree || self.is_alone() || self.node.away().is_empty() {
+        if not_free.code != Code::NotFree {
+            return not_free;
+        }
+        let closed = self.node.closed_locks().into_iter().find(|it| it.lock == *handle.name());
+        if let Some(closed) = closed {
+            let lock = visible_name(handle.name());
+            let text = format!("`{lock}` is not free: {}", closed_because(&closed));
+            return refusal(Code::NotFree, text);
+        }
+        if self.is_alone() || self.node.away().is_empty() {
             return not_free;
         }
         let why = handle.why().await;

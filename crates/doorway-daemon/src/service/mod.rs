@@ -108,6 +108,8 @@ struct Core {
     turned_away: Option<Refusal>,
     /// How many grants were just broken.
     broken: usize,
+    /// The node is to grant locks from now on.
+    serve: bool,
 }
 
 impl Service {
@@ -160,6 +162,8 @@ impl Service {
             agreed: node.membership().is_some(),
         };
         let now = Moment::now_at_node();
+        // Which leases of the former process the group has to keep depends on it.
+        let lease_ms = members.as_ref().and_then(Members::record).map_or(0, |it| it.lease_ms);
         let service = Self(Arc::new(Inner {
             node,
             members,
@@ -175,7 +179,7 @@ impl Service {
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
-            lease_ms: AtomicU32::new(0),
+            lease_ms: AtomicU32::new(lease_ms),
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
@@ -321,7 +325,8 @@ impl Service {
         self.0.input(Input::Heard(connected.number));
     }
 
-    /// Take a lock from the session that holds it with this fence at this node.
+    /// Take a lock from the session that holds it with this fence at this node. A lock that is closed
+    /// because its node is gone is opened, at any node.
     pub async fn break_lock(
         &self,
         principal: &Arc<Principal>,
@@ -337,7 +342,17 @@ impl Service {
             self.0.run(&mut core);
             core.broken
         };
-        if broken > 0 { Ok(()) } else { Err(self.not_broken(lock, fence).await) }
+        if broken > 0 {
+            return Ok(());
+        }
+        match self.0.node.break_closed(lock, fence).await {
+            Ok(0) => Err(self.not_broken(lock, fence).await),
+            Ok(_) => Ok(()),
+            Err(unsure) => {
+                let text = format!("it is not known whether `{lock}` was broken: {unsure}");
+                Err(refusal(Code::Unavailable, text))
+            }
+        }
     }
 }
 
@@ -385,6 +400,7 @@ impl Core {
             last_connection: 0,
             turned_away: None,
             broken: 0,
+            serve: false,
         }
     }
 

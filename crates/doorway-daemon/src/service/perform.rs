@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
+use tokio::time::timeout;
 
 use super::outbox::Outbox;
 use super::{Core, Event, Inner, process};
@@ -13,6 +14,9 @@ use crate::ledger::Record;
 use crate::log_limit::LogLimit;
 use crate::sessions::refusals::refusal;
 use crate::sessions::{AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output};
+
+/// How long a client that releases a lock waits for the group, if the group kept the lock.
+const DROPPING: Duration = Duration::from_secs(30);
 
 /// Limits the lines about grants that could not be held again.
 static UNCLAIMED: LogLimit = LogLimit::new();
@@ -35,6 +39,11 @@ impl Inner {
                 self.perform(core, output);
             }
             core.outputs = outputs;
+        }
+        // By now the group was asked to keep what former holders were promised.
+        if std::mem::take(&mut core.serve) && !self.serving.send_replace(true) {
+            self.node.serve();
+            tracing::info!(held = core.sessions.held(), "serving again");
         }
     }
 
@@ -68,6 +77,8 @@ impl Inner {
                 core.outboxes.remove(&connection);
                 core.turned_away = Some(refusal);
             }
+            Output::Hold { ask, name, fence, length } => self.hold(ask, &name, fence, length),
+            Output::DropHold { name, fence } => self.drop_hold(name, fence),
             Output::Abandon(ask) => {
                 core.tasks.remove(&ask).as_ref().inspect(|task| task.abort());
             }
@@ -81,12 +92,7 @@ impl Inner {
             Output::Settled => {
                 self.ledger.as_ref().inspect(|ledger| ledger.settled());
             }
-            Output::Serve => {
-                if !self.serving.send_replace(true) {
-                    self.node.serve();
-                    tracing::info!(held = core.sessions.held(), "serving again");
-                }
-            }
+            Output::Serve => core.serve = true,
             Output::Opened(session, client) => {
                 self.clients.lock().insert(session, client);
                 self.changed.notify_waiters();
@@ -141,6 +147,40 @@ impl Inner {
             }
         };
         core.inputs.push_back(input);
+    }
+
+    /// Ask the group to keep a grant, and let a task wait for the answer.
+    fn hold(self: &Arc<Self>, ask: AskId, name: &Name, fence: Fence, length: Duration) {
+        let held = self.node.hold(name, fence, Some(length));
+        let (inner, name) = (Arc::clone(self), name.clone());
+        self.runtime.spawn(async move {
+            let kept = held.await.map_err(|error| {
+                let text = format!("the group does not keep `{name}` for so long: {error}");
+                refusal(Code::Unavailable, text)
+            });
+            let mut core = inner.core.lock();
+            // The membership of the node may have ended in the meantime, and the lock with it.
+            let lost = core.guards.get(&ask).is_none_or(|guard| guard.is_lost());
+            let kept = kept.and_then(|()| {
+                let text = "the lock was granted and lost in the same moment; ask again";
+                if lost { Err(refusal(Code::Broken, text)) } else { Ok(()) }
+            });
+            core.inputs.push_back(Input::Held { ask, length, kept });
+            inner.run(&mut core);
+        });
+    }
+
+    /// Tell the group that it need not keep a grant any more, and let a task wait for the answer.
+    fn drop_hold(self: &Arc<Self>, name: Name, fence: Fence) {
+        let dropped = self.node.drop_hold(&name, fence);
+        let inner = Arc::clone(self);
+        self.runtime.spawn(async move {
+            // The client has released its lock in any case. The node goes on trying.
+            if timeout(DROPPING, dropped).await.is_err() {
+                tracing::warn!(%name, %fence, "the group may keep a lock that was released");
+            }
+            inner.input(Input::Dropped(name, fence));
+        });
     }
 
     /// Let a task wait for the end of the processes of a session.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_node::{LockClient, LockClients};
+use doorway_node::{ClosedLock, LockClient, LockClients};
 use doorway_protocol::{
     Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal,
     Waiter,
@@ -38,12 +38,13 @@ impl Service {
         let me = inner.node.name();
         let here = why.waiters.iter().take(WAITING).map(|waiter| here(me, waiter));
         let elsewhere = why.elsewhere.iter().map(elsewhere);
+        let holders = why.holders.iter().filter_map(holder).chain(why.closed.iter().map(kept));
         Ok(LockReport {
             lock: lock.to_string(),
             algorithm: handle.algorithm().to_owned(),
             permits,
             view: why.view,
-            holders: why.holders.iter().take(INSIDE).filter_map(holder).collect(),
+            holders: holders.take(INSIDE).collect(),
             waiters: here.chain(elsewhere).take(WAITING).collect(),
             away: absent(why.away),
             silent: why.silent,
@@ -100,8 +101,10 @@ impl Service {
         loop {
             let (name, _) = inner.core.lock().sessions.behind(lock);
             let why = inner.node.open_name(name).why().await;
-            let unused =
-                why.holders.is_empty() && why.waiters.is_empty() && why.elsewhere.is_empty();
+            let unused = why.holders.is_empty()
+                && why.closed.is_empty()
+                && why.waiters.is_empty()
+                && why.elsewhere.is_empty();
             // A member that does not answer may have a client that holds the lock.
             if unused && why.away.is_empty() && why.silent.is_empty() {
                 return Ok(());
@@ -214,6 +217,30 @@ fn holder(who: &LockClient) -> Option<Holder> {
         fence: who.fence?,
         held_ms: ms(who.since + who.age),
     })
+}
+
+/// The client to which a node that is away has promised a lock.
+fn kept(closed: &ClosedLock) -> Holder {
+    Holder {
+        node: closed.node.clone(),
+        session: None,
+        client: closed_because(closed),
+        shared: false,
+        fence: closed.fence,
+        held_ms: ms(closed.since),
+    }
+}
+
+/// Why a lock is closed, for people.
+pub(super) fn closed_because(closed: &ClosedLock) -> String {
+    let node = &closed.node;
+    match closed.left {
+        Some(left) => format!(
+            "kept closed for at most {} s more: promised by {node}, which is away",
+            left.as_millis().div_ceil(1000)
+        ),
+        None => format!("kept closed without end: promised by {node}, which is away"),
+    }
 }
 
 fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {

@@ -44,6 +44,8 @@ pub(super) enum Progress {
     /// The node was asked to hold the lock again, with this fence. The place is that of the grant
     /// in the ledger, if the ledger has it.
     Reclaiming(Fence, Option<u32>),
+    /// The request is granted with this fence, and the group is asked to keep it.
+    Holding(Fence),
     /// The request is granted, and is being written into the ledger. `session` is the place of the
     /// session, if the ledger does not have it yet, and `grant` that of the grant. The client is
     /// told if `tell` is true; it knows of a grant that it has claimed.
@@ -190,6 +192,28 @@ impl Sessions {
         if let Some(session) = self.open.get_mut(&number).filter(|it| !it.callers.is_empty()) {
             session.heard = now;
         }
+        let length = self.open.get(&number).and_then(|session| self.hold_length(session));
+        if let (Some(length), Some(asking)) = (length, self.asks.get_mut(&ask)) {
+            let name = asking.lock.clone();
+            out.push(Output::Hold { ask, name, fence, length });
+            self.held.asked.insert(ask);
+            if tell {
+                asking.state = Progress::Holding(fence);
+                return;
+            }
+        }
+        self.keep_grant(ask, fence, written, tell, out);
+    }
+
+    /// Keep a grant, and write it into the ledger first if it is not there.
+    pub(super) fn keep_grant(
+        &mut self,
+        ask: AskId,
+        fence: Fence,
+        written: Option<u32>,
+        tell: bool,
+        out: &mut Vec<Output>,
+    ) {
         if !self.setup.ledger || written.is_some() {
             return self.hold(ask, fence, written, tell, out);
         }
@@ -236,6 +260,7 @@ impl Sessions {
                 self.hold(ask, fence, Some(grant), tell, out);
             }
             Err(error) => {
+                self.drop_hold(ask, fence, out);
                 session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
                 out.push(Output::Release(ask));
                 self.settle(ask, Err(unwritten(&error)), out);
@@ -254,6 +279,7 @@ impl Sessions {
     ) {
         let Some(asking) = self.asks.remove(&ask) else { return };
         let Asking { session: number, request, lock, permits, .. } = asking;
+        let held = self.held.asked.remove(&ask);
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
         let detached = session.is_detached();
@@ -264,7 +290,7 @@ impl Sessions {
             }
             answered.insert(request, (lock.clone(), fence));
         }
-        session.grants.insert((lock.clone(), fence, ask), Grant { request, permits, place });
+        session.grants.insert((lock.clone(), fence, ask), Grant { request, permits, place, held });
         if detached {
             self.detached.entry((lock.clone(), fence)).or_default().insert(number);
         }
@@ -293,7 +319,12 @@ impl Sessions {
     }
 
     /// Answer a request, and forget it.
-    fn settle(&mut self, ask: AskId, answer: Result<Fence, Refusal>, out: &mut Vec<Output>) {
+    pub(super) fn settle(
+        &mut self,
+        ask: AskId,
+        answer: Result<Fence, Refusal>,
+        out: &mut Vec<Output>,
+    ) {
         let Some((number, request)) = self.forget_ask(ask) else { return };
         self.answer(number, request, answer, out);
         self.end_if_idle(number, out);
@@ -302,6 +333,7 @@ impl Sessions {
     /// Remove a request that was not granted. Returns its session, and its number in the session.
     pub(super) fn forget_ask(&mut self, ask: AskId) -> Option<(u64, u64)> {
         self.leave_queue_of(ask);
+        self.held.asked.remove(&ask);
         let asking = self.asks.remove(&ask)?;
         self.leave(&asking.lock, asking.permits);
         if let Some(session) = self.open.get_mut(&asking.session) {

@@ -68,6 +68,17 @@ pub enum Input {
     /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
     /// reason.
     Rewritten(u64, Result<(), String>),
+    /// The group keeps what [`Output::Hold`] asked for, or does not.
+    Held {
+        /// The grant.
+        ask: AskId,
+        /// For how long.
+        length: Duration,
+        /// Why the group does not keep it.
+        kept: Result<(), Refusal>,
+    },
+    /// The group does not keep the grant of [`Output::DropHold`] any more.
+    Dropped(Name, Fence),
     /// The node has lost a grant.
     Lost {
         /// The number of the session that held it.
@@ -244,6 +255,25 @@ pub enum Output {
         name: Name,
         /// How the lock is held.
         mode: Mode,
+        /// The fence of the grant.
+        fence: Fence,
+    },
+    /// Let the group keep a grant for this long, even if the node dies. Answered by
+    /// [`Input::Held`], at any later time.
+    Hold {
+        /// The grant.
+        ask: AskId,
+        /// The lock, by the name that the node knows.
+        name: Name,
+        /// The fence of the grant.
+        fence: Fence,
+        /// For how long.
+        length: Duration,
+    },
+    /// The group need not keep a grant any more. Answered by [`Input::Dropped`], at any later time.
+    DropHold {
+        /// The lock, by the name that the node knows.
+        name: Name,
         /// The fence of the grant.
         fence: Fence,
     },

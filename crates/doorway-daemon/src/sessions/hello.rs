@@ -223,35 +223,28 @@ impl Sessions {
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
             return UNLIMITED;
         }
-        self.limited(asked)
+        // The group keeps a lease that is longer than the node can promise.
+        if life == Life::Lease { self.limited_lease(asked) } else { self.limited(asked) }
     }
 
-    /// The time to live that a session gets if its client asks for this one.
-    pub(super) fn limited(&self, asked: Duration) -> Duration {
-        asked.clamp(SHORTEST, self.ttl_limit())
-    }
-
-    /// The longest time to live that a session may get.
-    fn ttl_limit(&self) -> Duration {
+    /// The time to live that a session gets if its client asks for this one and sends heartbeats.
+    fn limited(&self, asked: Duration) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
-        self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most))
+        asked.clamp(SHORTEST, self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most)))
+    }
+
+    /// The time to live that a lease gets if its client asks for this one.
+    pub(super) fn limited_lease(&self, asked: Duration) -> Duration {
+        asked.clamp(SHORTEST, self.setup.limits.ttl.max(SHORTEST))
     }
 
     /// Refuse a lease that is longer than the node allows. Every other session may get less time
     /// than its client asked for, because the client sends heartbeats.
     fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
-        let (asked, most) = (Duration::from_millis(ttl_ms.into()), self.ttl_limit());
+        let asked = Duration::from_millis(ttl_ms.into());
+        let most = self.setup.limits.ttl.max(SHORTEST);
         if life != Life::Lease || asked <= most {
             return Ok(());
-        }
-        if self.most_ttl() == Some(most) {
-            let text = format!(
-                "a lease lasts at most {} s in this group, seven tenths of the lease of its \
-                 members: ask for less and renew it in time, or let an operator raise it with \
-                 `doorway members lease`",
-                most.as_secs_f64()
-            );
-            return Err(refusal(Code::Invalid, text));
         }
         let text = format!(
             "this node keeps a lease for at most {} s (`limits.ttl`): ask for less and renew it in \

@@ -104,11 +104,13 @@ impl Sessions {
         allowed(principal, Right::Acquire, lock)?;
         let number = self.renew(now, principal, lock, fence)?;
         let Some(session) = self.open.get(&number) else { return Err(gone()) };
-        // The limit may have fallen since the lease was granted.
-        let limited = self.limited(ttl.unwrap_or(session.ttl));
-        let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
-        if session.life == Life::Lease && session.ttl != limited {
-            let before = std::mem::replace(&mut session.ttl, limited);
+        if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
+            let ttl = self.limited_lease(ttl);
+            if self.extend(number, connection, lock, fence, ttl, out) {
+                return Ok(None);
+            }
+            let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
+            let before = std::mem::replace(&mut session.ttl, ttl);
             let change = Rewriting::Ttl { call: connection, fence, before };
             if self.rewrite(number, change, out) {
                 return Ok(None);
@@ -232,7 +234,7 @@ impl Sessions {
             secret: lease.secret,
             principal: Arc::clone(principal),
             client: describe(&who, principal, self.setup.scope).into(),
-            ttl: self.limited(Duration::from_millis(lease.ttl_ms.into())),
+            ttl: self.limited_lease(Duration::from_millis(lease.ttl_ms.into())),
             life: Life::Lease,
             remote: lease.remote,
             process: None,

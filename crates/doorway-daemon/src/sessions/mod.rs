@@ -18,6 +18,7 @@
 //! - `rewrite`: changes of sessions that the ledger must know.
 //! - `time`: what happens as time passes, and when the service drains or stops.
 //! - `promise`: what may be promised if the membership of the node can end.
+//! - `holds`: leases that are longer than that, which the group keeps.
 //! - `limits`: how much of everything one client may have.
 //! - `names`: which names are in use, and with how many permits.
 
@@ -26,6 +27,7 @@ mod connections;
 mod counters;
 mod event;
 mod hello;
+mod holds;
 mod leases;
 mod limits;
 pub(crate) mod names;
@@ -51,6 +53,7 @@ use crate::principal::{Principal, Right};
 use crate::settings::{ClientSettings, Limits};
 use acquire::Asking;
 use connections::{Attached, ConnectionState};
+use holds::HeldLeases;
 use leases::Leases;
 use limits::Shares;
 use names::Names;
@@ -109,6 +112,7 @@ pub struct Sessions {
     places: Places,
     /// Present if the membership of the node can end.
     promise: Option<Promise>,
+    held: HeldLeases,
     /// The numbers of the last session and of the last request.
     last_session: u64,
     last_ask: u64,
@@ -165,13 +169,14 @@ impl Hash for Sessions {
             former,
             places,
             promise,
+            held,
             last_session,
             last_ask,
             due,
             counters: _,
         } = self;
         (stage, open, connections, asks, detached).hash(state);
-        (names, shares, leases, former, places).hash(state);
+        (names, shares, leases, former, places, held).hash(state);
         (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
@@ -193,6 +198,7 @@ impl Sessions {
             leases: Leases::default(),
             former: Former::default(),
             places: Places::default(),
+            held: HeldLeases::default(),
             last_session: 0,
             last_ask: 0,
             due: now.after(time::OFTEN),
@@ -205,6 +211,7 @@ impl Sessions {
     pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         let first = out.len();
         self.process(now, input, out);
+        self.await_drops(first, out);
         self.withhold(now, first, out);
     }
 
@@ -216,6 +223,8 @@ impl Sessions {
             Input::Queued(ask) => self.queued(now, ask, out),
             Input::Written(ask, written) => self.written(ask, written, out),
             Input::Rewritten(session, written) => self.rewritten(session, written, out),
+            Input::Held { ask, length, kept } => self.held_by_group(now, ask, length, kept, out),
+            Input::Dropped(name, fence) => self.dropped(name, fence, out),
             Input::Heard(connection) => self.heard(now, connection),
             Input::Connect { connection, remote } => self.connect(connection, remote, out),
             Input::Identify { connection, principal } => {

@@ -8,7 +8,8 @@
 //! answered. So two rules suffice:
 //!
 //! 1. No TTL is longer than seven tenths of a lease. A lease that is renewed all the time has more
-//!    than that left, so clients notice nothing.
+//!    than that left, so clients notice nothing. The exception are leases that the group keeps: see
+//!    `holds`.
 //! 2. The node answers a client with a session only while its lease lasts for the TTL of that
 //!    client from now on. Otherwise the answers wait until the lease is renewed. Clients that get
 //!    no answer count their locks as lost before the lease of the node ends. If the lease was made
@@ -102,7 +103,7 @@ impl Sessions {
         }
     }
 
-    /// The longest TTL that a session may get, as far as the node's own lease limits it.
+    /// The longest TTL that the node can promise by itself, if its own lease limits it.
     pub(super) fn most_ttl(&self) -> Option<Duration> {
         self.promise.as_ref().map(Promise::most)
     }
@@ -127,8 +128,8 @@ impl Sessions {
     /// lives with its processes has none.
     pub(super) fn covers(&self, now: Moment, session: u64) -> bool {
         let Some(promise) = &self.promise else { return true };
-        let session = self.open.get(&session);
-        session.is_none_or(|session| session.is_bound() || promise.may_answer(now, session.ttl))
+        let Some(session) = self.open.get(&session) else { return true };
+        session.is_bound() || session.is_kept() || promise.may_answer(now, session.ttl)
     }
 
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or
@@ -219,6 +220,9 @@ fn answer(
     let to = match output {
         Output::Tell(to, _) | Output::Greet(to, ..) => *to,
         Output::Answer(to, Answer::Leased(lease)) => {
+            if open.get(&lease.session).is_some_and(Session::is_kept) {
+                return Some((*to, Duration::ZERO));
+            }
             lease.ttl = lease.ttl.min(most);
             return Some((*to, lease.ttl));
         }
@@ -229,10 +233,11 @@ fn answer(
     if let Output::Greet(_, greeting, _) = output
         && let Ok(welcome) = &mut **greeting
     {
-        session.told = session.ttl.min(most);
+        session.told = if session.is_kept() { session.ttl } else { session.ttl.min(most) };
         welcome.ttl_ms = ttl_ms(session.told);
     }
-    Some((to, session.told))
+    // What the group keeps needs no promise of the node.
+    Some((to, if session.is_kept() { Duration::ZERO } else { session.told }))
 }
 
 fn no_member() -> Refusal {

@@ -27,7 +27,11 @@ impl Sessions {
         {
             return true;
         }
-        let Some(number) = self.detached_holder(principal, lock, fence) else { return false };
+        let Some(number) = self.detached_holder(principal, lock, fence) else {
+            // A client that releases what the node has lost does not believe in it any more.
+            self.give_up_lost(principal, lock, fence, out);
+            return false;
+        };
         let released = self.release_one(number, lock, fence, out);
         self.end_if_idle(number, out);
         released
@@ -106,10 +110,14 @@ impl Sessions {
     /// Withdraw a request at the node. The client gets no answer.
     pub(super) fn abandon(&mut self, ask: AskId, out: &mut Vec<Output>) {
         let Some(asking) = self.asks.get(&ask) else { return };
-        out.push(match asking.state {
-            Progress::Asked | Progress::Queued(_) => Output::Abandon(ask),
-            Progress::Reclaiming(..) | Progress::Writing { .. } => Output::Release(ask),
-        });
+        match asking.state {
+            Progress::Asked | Progress::Queued(_) => out.push(Output::Abandon(ask)),
+            Progress::Holding(fence) => {
+                self.drop_hold(ask, fence, out);
+                out.push(Output::Release(ask));
+            }
+            Progress::Reclaiming(..) | Progress::Writing { .. } => out.push(Output::Release(ask)),
+        }
         self.forget_ask(ask);
     }
 
@@ -138,6 +146,9 @@ impl Sessions {
         if let Some(place) = grant.place {
             self.erase(place, out);
         }
+        if grant.held {
+            out.push(Output::DropHold { name: lock.clone(), fence });
+        }
         self.leave(&lock, grant.permits);
         self.counters.ended(kind);
         self.announce(number, kind, lock, fence, why, out);
@@ -157,6 +168,7 @@ impl Sessions {
         let Some(session) = self.open.get(&number) else { return };
         let Some(ask) = session.find(&lock, fence) else { return };
         let why = "the node has lost it, see its log";
+        self.remember_lost(number, &lock, fence);
         self.tell(number, Reply::Lost(lock, fence, why.to_owned()), out);
         self.let_go(number, &(visible_name(name), fence, ask), EventKind::Lost, Some(why), out);
         self.end_if_idle(number, out);

@@ -73,6 +73,8 @@ pub(super) struct Grant {
     pub(super) permits: Option<u32>,
     /// The place of the grant in the ledger.
     pub(super) place: Option<u32>,
+    /// Whether the group keeps the grant, even if the node dies.
+    pub(super) held: bool,
 }
 
 impl Session {
@@ -84,6 +86,11 @@ impl Session {
     /// Whether the session lives as long as its processes, without a time to live.
     pub(super) fn is_bound(&self) -> bool {
         matches!(self.life, Life::Process { .. }) || self.ttl == UNLIMITED
+    }
+
+    /// Whether the group keeps everything that the session holds, even if the node dies.
+    pub(super) fn is_kept(&self) -> bool {
+        self.life == Life::Lease && self.grants.values().all(|grant| grant.held)
     }
 
     /// When the session ends if its client is not heard any more.

@@ -49,6 +49,7 @@ impl Sessions {
             self.end(number, End::Silent, out);
         }
         self.forget_leases(now);
+        self.forget_lost(now, out);
         self.serve_if_due(now, out);
         let until = match self.stage {
             Stage::Reclaiming(until) => Some(until),

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::{Fence, Name};
+
 use super::command::{Command, RecordError};
-use super::keeper::{Event, Keeper, Loss, Now, Output, PutId};
+use super::holds::Holds;
+use super::keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
 use super::record::{MemberId, Record};
 use crate::views::AgreedEvent;
 
@@ -23,6 +26,8 @@ pub struct Standing {
     pub blocked: Option<String>,
     /// The membership was given up, as the program asked.
     pub left: bool,
+    /// The holds whose members are gone.
+    pub orphans: Arc<Vec<Orphan>>,
 }
 
 /// What the membership of a process acts on: the store, the views and shards of the node, and a
@@ -48,6 +53,12 @@ pub trait KeeperHost {
 
     /// Tell those who make promises to clients that the lease was renewed or has ended.
     fn lease_changed(&mut self);
+
+    /// The group keeps a lock for longer than the lease, as [`Event::Hold`] asked, or refuses to.
+    fn held(&mut self, name: &Name, fence: Fence, refused: Option<RecordError>);
+
+    /// The group does not keep a lock any more, as [`Event::Drop`] asked.
+    fn dropped(&mut self, name: &Name, fence: Fence);
 
     /// Log something.
     fn log(&mut self, notice: KeeperNotice);
@@ -77,9 +88,16 @@ pub struct OwnMembership {
 impl OwnMembership {
     /// Begin to keep a membership, as soon as a first record is known. If the node is not
     /// `reclaiming`, it has no former holders to wait for.
-    pub fn begin(keeper: Keeper, reclaiming: bool, now: Now, host: &mut impl KeeperHost) -> Self {
+    pub fn begin(
+        keeper: Keeper,
+        holds: Arc<Holds>,
+        reclaiming: bool,
+        now: Now,
+        host: &mut impl KeeperHost,
+    ) -> Self {
         let first = Arc::clone(keeper.record());
         let mut membership = Self { keeper, standing: Standing::default() };
+        membership.drive(now, Event::Holds(holds), host);
         membership.drive(now, Event::Record(first), host);
         if !reclaiming {
             membership.drive(now, Event::Reclaimed, host);
@@ -99,10 +117,14 @@ impl OwnMembership {
 
     /// Process an event, and perform everything that follows from it.
     pub fn drive(&mut self, now: Now, event: Event, host: &mut impl KeeperHost) {
-        // The views see a record before the keeper acts on it.
-        if let Event::Record(record) = &event {
-            host.meet_seats(record);
-            host.views(AgreedEvent::Record(Arc::clone(record)));
+        // The views see a record and holds before the keeper acts on them.
+        match &event {
+            Event::Record(record) => {
+                host.meet_seats(record);
+                host.views(AgreedEvent::Record(Arc::clone(record)));
+            }
+            Event::Holds(holds) => host.views(AgreedEvent::Holds(Arc::clone(holds))),
+            _ => {}
         }
         let mut out = Vec::new();
         self.keeper.step(now, event, &mut out);
@@ -112,9 +134,15 @@ impl OwnMembership {
     }
 
     fn perform(&mut self, output: Output, host: &mut impl KeeperHost) {
-        let Standing { member, lease, blocked, left } = &mut self.standing;
+        let Standing { member, lease, blocked, left, orphans } = &mut self.standing;
         match output {
             Output::Put(put, command) => host.put(put, command),
+            Output::Held { name, fence, refused } => host.held(&name, fence, refused),
+            Output::Dropped { name, fence } => host.dropped(&name, fence),
+            Output::Orphans(gone) => {
+                *orphans = Arc::new(gone);
+                host.note(&self.standing);
+            }
             Output::Joined(id) => {
                 (*member, *blocked) = (Some(id), None);
                 host.log(KeeperNotice::Joined(id));

@@ -2,6 +2,7 @@
 //!
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
+//! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
 //! - `drive.rs`: the loop that performs what a keeper decides, for a real node or a simulated one.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
@@ -11,13 +12,15 @@
 
 mod command;
 mod drive;
+mod holds;
 mod keeper;
 mod record;
 mod store;
 
 pub use command::{Answer, Command, RecordError, Seen};
 pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
-pub use keeper::{Event, Keeper, Loss, Now, Output, PutId};
+pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
+pub use keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,

@@ -121,17 +121,20 @@ pub struct Record {
     pub seats: Vec<Seat>,
     /// All members, in the order of their numbers.
     pub members: Vec<Member>,
+    /// How many times a hold was added or made longer: see [`Holds`](super::Holds).
+    pub holds: u64,
 }
 
 impl Record {
     /// The record of a new group. Its seats have no members yet.
     pub fn new(cluster: u128, lease_ms: u32, rules: u64, mut seats: Vec<Seat>) -> Self {
         seats.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let (revision, number, last) = (0, 0, 0);
-        Self { cluster, revision, number, last, lease_ms, rules, seats, members: Vec::new() }
+        let (revision, number, last, holds, members) = (0, 0, 0, 0, Vec::new());
+        Self { cluster, revision, number, last, lease_ms, rules, seats, members, holds }
     }
 
-    /// Apply a command. If it is refused, nothing changes.
+    /// Apply a command. If it is refused, nothing changes. Of a command that changes holds, this is
+    /// the smaller part: see [`GroupState::apply`](super::GroupState::apply).
     pub fn apply(&mut self, command: &Command) -> Answer {
         match self.try_apply(command) {
             Ok(answer) => {
@@ -190,6 +193,18 @@ impl Record {
                 self.next_view()?;
                 self.rules = *rules;
             }
+            Command::Hold { id, .. } => {
+                let Member { seat, evicted, .. } = *self.member(id.member)?;
+                if evicted {
+                    return Err(RecordError::Evicted(id.member));
+                }
+                // A member that waits has only what its predecessor in the view has granted.
+                if !self.members_of(seat).any(|member| member.since.is_some()) {
+                    return Err(RecordError::Orphan);
+                }
+                self.holds += 1;
+            }
+            Command::Drop(_) => {}
         }
         Ok(Answer::Done(self.number))
     }

@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use doorway_protocol::Name;
+
 use super::agreed::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
 use super::change::EndReason;
 use crate::members::SeatId;
@@ -30,6 +32,13 @@ pub trait AgreedHost {
     /// Start the view of this number in every shard, with what each member holds. Returns whether
     /// some shard could not start it.
     fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool;
+
+    /// Close a lock to the clients of this node: a member that is gone has promised it to a client.
+    fn shut_door(&mut self, name: &Name);
+
+    /// Open a lock to the clients of this node again. Returns whether the lock cannot be served in
+    /// this view for long.
+    fn open_door(&mut self, name: &Name) -> bool;
 
     /// Take the locks from clients that reclaimed them under a fence of another view than these.
     fn disown(&mut self, views: &Range<u64>);
@@ -65,6 +74,12 @@ impl AgreedViews {
                 }
                 AgreedOutput::StartShards(view, held) => {
                     if host.start_shards(view, held) {
+                        self.step(AgreedEvent::Overdue, &mut out);
+                    }
+                }
+                AgreedOutput::ShutDoor(name) => host.shut_door(&name),
+                AgreedOutput::OpenDoor(name) => {
+                    if host.open_door(&name) {
                         self.step(AgreedEvent::Overdue, &mut out);
                     }
                 }

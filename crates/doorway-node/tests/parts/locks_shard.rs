@@ -85,6 +85,33 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
 }
 
 #[test]
+fn a_closed_lock_admits_nobody_and_answers_others() {
+    let mut nodes = running("carvalho-roucairol", 2, 0);
+    let slots = open(&mut nodes, "orders");
+    // A request is under way when the lock is closed. What it gets is given back.
+    let (first, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
+    nodes.shards[0].shut_door(&name("orders"), 0);
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[0], first).is_pending());
+    assert!(nodes.shards[0].is_shut(&name("orders")));
+    let tried = nodes.act(0, |s, out| s.try_acquire(slots[0], ask(Exclusive, 2), out));
+    assert_eq!(tried, Ok(None));
+    // The other node has not closed it.
+    let (second, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 3), out));
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[1], second).is_ready());
+    nodes.act(1, |s, out| s.leave(second, NOW, out));
+    // It stays closed across views.
+    change_view(&mut nodes, 2);
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[0], first).is_pending());
+    nodes.act(0, |s, out| s.open_door(&name("orders"), NOW, out));
+    nodes.deliver_all();
+    assert!(poll(&mut nodes.shards[0], first).is_ready(), "a request that waited is granted");
+    assert!(!nodes.shards[0].is_shut(&name("orders")));
+}
+
+#[test]
 fn clients_of_one_node_pass_the_lock_without_a_message() {
     let mut nodes = running("carvalho-roucairol", 2, 1);
     let slot = open(&mut nodes, "orders")[0];

@@ -197,10 +197,10 @@ impl Node {
     /// Take the first steps towards a view.
     pub(super) fn begin(&mut self, context: &mut Context) {
         self.drive(context, |change, now, stage| change.drive_begin(now, stage));
-        if let Some(record) = self.seen.clone() {
-            self.shown(context, record);
+        if let Some((version, state)) = self.seen.clone() {
+            self.shown(context, version, state);
         }
-        context.show_record(self.id);
+        context.show_state(self.id);
     }
 
     /// A shard cannot go on in its view, or not for long.

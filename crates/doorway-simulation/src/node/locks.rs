@@ -24,6 +24,13 @@ pub(crate) struct Guard {
     client: ClientId,
 }
 
+impl Guard {
+    /// Whether the lock is lost, or the lease of the node has ended.
+    pub(super) fn is_lost(&self, shards: &[Shard], now: Duration) -> bool {
+        shards[self.shard].is_lost(self.client) || shards[self.shard].is_over(now)
+    }
+}
+
 /// A request that waits at the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingTask {
@@ -179,8 +186,7 @@ impl Node {
         match polled {
             Some(Poll::Ready(result)) => {
                 process.tasks.remove(&ask);
-                let held = &process.group.shards[shard];
-                let lost = held.is_lost(client) || held.is_over(now);
+                let lost = task.guard.is_lost(&process.group.shards, now);
                 let input = match result {
                     Ok(fence) if !lost => {
                         process.guards.insert(ask, task.guard);

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::NodeId;
-use doorway_daemon::sessions::{Input, NodeLease};
+use doorway_daemon::sessions::{AskId, Input, NodeLease};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
-    Answer, Command, Event, Keeper, KeeperHost, KeeperNotice, MemberId, Now, OwnMembership, PutId,
-    Record, SeatId, Standing,
+    Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId, Now,
+    OwnMembership, PutId, Record, RecordError, SeatId, Standing,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
     AgreedEvent, AgreedHost, AgreedNotice, AgreedView, AgreedViews, EndReason, ViewSeats,
 };
+use doorway_protocol::{Code, Fence, Name};
 
 use super::group::{Group, Views};
 use super::links::Link;
-use super::{Node, NodeEvent, place};
+use super::{Node, NodeEvent, place, refusal};
 use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::register::{RULES, RegisterTraffic, node_of, seat};
@@ -41,12 +42,23 @@ pub(crate) struct Agreed {
     inbox: VecDeque<Event>,
     /// The commands that have no answer.
     puts: BTreeSet<PutId>,
+    /// The grants that the group is asked to keep.
+    asked: Vec<Asked>,
     leads: bool,
     nonce: u128,
     /// The process gives up its membership, and ends then.
     leaving: bool,
     /// The lease that the sessions know, in milliseconds.
     lease_ms: u32,
+}
+
+/// A grant that the group is asked to keep.
+#[derive(Debug)]
+struct Asked {
+    ask: AskId,
+    name: Name,
+    fence: Fence,
+    length: Duration,
 }
 
 impl Agreed {
@@ -58,6 +70,7 @@ impl Agreed {
             standing: Standing::default(),
             inbox: VecDeque::new(),
             puts: BTreeSet::new(),
+            asked: Vec::new(),
             leads: false,
             nonce: nonce.into(),
             leaving: false,
@@ -127,6 +140,20 @@ impl AgreedHost for Stage<'_> {
         std::mem::take(&mut self.effects.overdue)
     }
 
+    fn shut_door(&mut self, name: &Name) {
+        self.notices.push(format!("shuts {name}"));
+        let (shard, rule) = place(self.settings, name);
+        self.shards[shard].shut_door(name, rule);
+    }
+
+    fn open_door(&mut self, name: &Name) -> bool {
+        self.notices.push(format!("opens {name}"));
+        let (shard, _) = place(self.settings, name);
+        self.shards[shard].open_door(name, self.now, &mut self.effects);
+        self.say();
+        std::mem::take(&mut self.effects.overdue)
+    }
+
     fn disown(&mut self, views: &Range<u64>) {
         self.notices.push(format!("disowns what was claimed of other views than {views:?}"));
         self.shards.iter_mut().for_each(|shard| shard.disown(views, &mut self.effects));
@@ -190,6 +217,31 @@ impl KeeperHost for Keeping<'_> {
         }
     }
 
+    fn held(&mut self, name: &Name, fence: Fence, refused: Option<RecordError>) {
+        log!(self.context, "n{} holds {name} {fence:?}: {refused:?}", self.node.id);
+        let now = self.node.uptime(self.context);
+        let Some(process) = &mut self.node.process else { return };
+        let Views::Agreed(agreed) = &mut process.group.views else { return };
+        let is_answered = |it: &mut Asked| (&it.name, it.fence) == (name, fence);
+        for Asked { ask, length, .. } in agreed.asked.extract_if(.., is_answered) {
+            let guard = process.guards.get(&ask);
+            let lost = guard.is_none_or(|guard| guard.is_lost(&process.group.shards, now));
+            let kept = match &refused {
+                Some(why) => Err(refusal(Code::Unavailable, &why.to_string())),
+                None if lost => Err(refusal(Code::Broken, "granted and lost")),
+                None => Ok(()),
+            };
+            process.inputs.push_back(Input::Held { ask, length, kept });
+        }
+        self.node.later(self.context, 0, NodeEvent::Inputs);
+    }
+
+    fn dropped(&mut self, name: &Name, fence: Fence) {
+        let Some(process) = &mut self.node.process else { return };
+        process.inputs.push_back(Input::Dropped(name.clone(), fence));
+        self.node.later(self.context, 0, NodeEvent::Inputs);
+    }
+
     fn lease_changed(&mut self) {
         let after = self.context.random.between(0, 20_000);
         self.node.later(self.context, after, NodeEvent::LeaseChanged);
@@ -248,6 +300,34 @@ impl Node {
         }
     }
 
+    /// Let the group keep a grant. In a fixed group no other node ever takes over the locks of this
+    /// one.
+    pub(super) fn hold(
+        &mut self,
+        context: &mut Context,
+        ask: AskId,
+        name: Name,
+        fence: Fence,
+        length: Duration,
+    ) {
+        if let Some(agreed) = self.agreed() {
+            agreed.asked.push(Asked { ask, name: name.clone(), fence, length });
+            let length_ms = Some(length.as_millis() as u64);
+            self.tell_keeper(context, Event::Hold { name, fence, length_ms });
+        } else if let Some(process) = &mut self.process {
+            process.inputs.push_back(Input::Held { ask, length, kept: Ok(()) });
+        }
+    }
+
+    /// The group need not keep a grant any more.
+    pub(super) fn drop_hold(&mut self, context: &mut Context, name: Name, fence: Fence) {
+        if self.agreed().is_some() {
+            self.tell_keeper(context, Event::Drop { name, fence });
+        } else if let Some(process) = &mut self.process {
+            process.inputs.push_back(Input::Dropped(name, fence));
+        }
+    }
+
     /// Let the keeper know of something. Its task may be busy.
     pub(super) fn tell_keeper(&mut self, context: &mut Context, event: Event) {
         let Some(agreed) = self.agreed() else { return };
@@ -296,22 +376,24 @@ impl Node {
     }
 
     /// The store of the node has a record: one that was on its disk, or a newer one.
-    pub(crate) fn shown(&mut self, context: &mut Context, record: Arc<Record>) {
+    pub(crate) fn shown(&mut self, context: &mut Context, version: u64, state: GroupState) {
         if self.process.is_none() {
             return;
         }
-        if self.seen.as_ref().is_some_and(|seen| seen.revision > record.revision) {
+        if self.seen.as_ref().is_some_and(|(seen, _)| *seen > version) {
             return;
         }
-        self.seen = Some(Arc::clone(&record));
+        self.seen = Some((version, state.clone()));
+        let GroupState { record, holds } = state;
         let (now, id, reclaiming) = (self.both_clocks(context.now), self.id, self.is_reclaiming());
         let Some(agreed) = self.agreed() else { return };
         if agreed.membership.is_some() {
+            self.keep(context, Event::Holds(holds));
             self.keep(context, Event::Record(record));
         } else {
             let keeper = Keeper::new(seat(id), RULES, agreed.nonce, record);
             let mut host = Keeping { node: self, context };
-            let membership = OwnMembership::begin(keeper, reclaiming, now, &mut host);
+            let membership = OwnMembership::begin(keeper, holds, reclaiming, now, &mut host);
             let told = self.agreed().map_or(0, |agreed| agreed.inbox.len());
             self.kept(context, membership);
             (0..told).for_each(|_| self.later(context, 0, NodeEvent::Keeper));

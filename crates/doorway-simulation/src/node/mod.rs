@@ -26,7 +26,7 @@ use std::time::Duration;
 use doorway_daemon::ledger::{Ledger, LedgerContents};
 use doorway_daemon::principal::Rights;
 use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
-use doorway_node::members::{PutId, Record};
+use doorway_node::members::{GroupState, PutId};
 use doorway_node::views::{EpochFile, StoreError};
 use doorway_protocol::{Code, Fence, Name, Refusal};
 
@@ -82,6 +82,8 @@ pub(crate) enum NodeEvent {
     PutTimedOut(PutId),
     /// The lease of the node was renewed, or has ended.
     LeaseChanged,
+    /// Something waits for the sessions.
+    Inputs,
     /// The group has let the process go, or the process has waited long enough for that.
     Left,
 }
@@ -97,8 +99,8 @@ pub(crate) struct Node {
     /// For how long the machine has slept in all, and its last sleep: from when, until when.
     slept: u64,
     sleep: (u64, u64),
-    /// The newest record that the store of the node has.
-    seen: Option<Arc<Record>>,
+    /// The newest state that the store of the node has, with its version.
+    seen: Option<(u64, GroupState)>,
     pub(crate) disk: Rc<RefCell<Disk>>,
     pub(crate) process: Option<Process>,
     /// How many processes the node has had.
@@ -299,6 +301,7 @@ impl Node {
             NodeEvent::KeeperTick => self.keeper_ticks(context),
             NodeEvent::PutTimedOut(put) => self.answered(context, put, None),
             NodeEvent::LeaseChanged => self.lease_changed(context),
+            NodeEvent::Inputs => self.inputs(context),
         }
         self.settle(context);
     }

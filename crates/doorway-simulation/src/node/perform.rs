@@ -73,6 +73,10 @@ impl Node {
             Output::Reclaim { ask, session, name, mode, fence } => {
                 self.reclaim(context, ask, session, &name, core_mode(mode), fence);
             }
+            Output::Hold { ask, name, fence, length } => {
+                self.hold(context, ask, name, fence, length);
+            }
+            Output::DropHold { name, fence } => self.drop_hold(context, name, fence),
             Output::Abandon(ask) => self.abandon(context, ask),
             Output::Release(ask) => self.release(context, ask),
             Output::Write(ask, records) => {

@@ -37,8 +37,8 @@ impl World {
                     self.after_node(node);
                 }
             }
-            RegisterTraffic::Show { node, record } => {
-                self.nodes[node].shown(&mut self.context, record);
+            RegisterTraffic::Show { node, version, state } => {
+                self.nodes[node].shown(&mut self.context, version, state);
                 self.after_node(node);
             }
         }
@@ -49,18 +49,18 @@ impl World {
         let Some(register) = &mut self.context.register else {
             return Answer::Done(0);
         };
-        let before = Arc::clone(&register.record);
-        let mut record = Record::clone(&before);
-        let answer = record.apply(command);
-        if record == *before {
+        let before = register.state.clone();
+        let answer = register.state.apply(command);
+        if register.state == before {
             return answer;
         }
-        register.record = Arc::new(record.clone());
+        register.version += 1;
+        let record = Arc::clone(&register.state.record);
         for node in 0..self.nodes.len() {
-            self.context.show_record(node);
+            self.context.show_state(node);
         }
         if !matches!(command, Command::Enter { .. }) {
-            self.check_gone(&before, &record);
+            self.check_gone(&before.record, &record);
         }
         answer
     }
@@ -101,7 +101,7 @@ impl World {
         let able = |node: &usize| {
             let network = &self.context.network;
             self.nodes[*node].process.is_some()
-                && register.record.seat(seat(*node)).is_some()
+                && register.state.record.seat(seat(*node)).is_some()
                 && network.blocked(now, *node, machine).is_none()
                 && network.blocked(now, machine, *node).is_none()
         };
@@ -130,7 +130,7 @@ impl World {
     /// An operator adds a machine that does not belong to the group, or removes one.
     pub(super) fn change_seats(&mut self, node: usize) {
         let Some(register) = &self.context.register else { return };
-        let belongs = register.record.seat(seat(node)).is_some();
+        let belongs = register.state.record.seat(seat(node)).is_some();
         let command = if belongs {
             Command::DropSeat(seat(node))
         } else {
@@ -155,11 +155,11 @@ impl World {
         (register.stuck, register.lost, register.slow) = (0, 0, 0);
         for node in 0..self.nodes.len() {
             let Some(register) = &self.context.register else { return };
-            let belongs = register.record.seat(seat(node)).is_some();
+            let belongs = register.state.record.seat(seat(node)).is_some();
             if !belongs && self.burnt != Some(node) {
                 self.change_seats(node);
             }
-            self.context.show_record(node);
+            self.context.show_state(node);
         }
     }
 }

@@ -293,6 +293,11 @@ impl Shell {
             Output::Reclaim { ask, name, fence, .. } => {
                 inputs.push_back(self.locks.reclaim(ask, name, fence));
             }
+            // The group agrees at once.
+            Output::Hold { ask, length, .. } => {
+                inputs.push_back(Input::Held { ask, length, kept: Ok(()) });
+            }
+            Output::DropHold { name, fence } => inputs.push_back(Input::Dropped(name, fence)),
             Output::Abandon(ask) => self.locks.abandon(ask),
             Output::Release(_) if mistake == Some(Mistake::ReleasesNothing) => {}
             Output::Release(ask) => self.locks.release(ask),

@@ -1,7 +1,7 @@
 //! What a node promises its clients if its own membership can end.
 
-use doorway_daemon::sessions::{Answer, Input, LeaseAnswer, NodeLease, Output, Setup};
-use doorway_protocol::{Code, Opening, Reply, Request};
+use doorway_daemon::sessions::{Answer, AskId, Call, Input, LeaseAnswer, NodeLease, Output, Setup};
+use doorway_protocol::{Code, Opening, Refusal, Reply, Request};
 
 use super::*;
 
@@ -40,12 +40,6 @@ fn no_client_counts_on_more_than_a_part_of_the_lease() {
     let connection = node.connect(0, From::Network(1));
     let long = Opening::New { ttl_ms: TTL, life: CONNECTION };
     assert_eq!(welcome(&node.hello(0, connection, From::Network(1), long)).ttl_ms, MOST);
-    // A lease is not renewed by heartbeats, so its owner must be told instead.
-    let connection = node.connect(0, From::Network(1));
-    let lease = Opening::New { ttl_ms: MOST + 1, life: Life::Lease };
-    let refusal = refused(&node.hello(0, connection, From::Network(1), lease)).expect("a refusal");
-    assert_eq!(refusal.code, Code::Invalid);
-    assert!(refusal.text.contains("at most 1.4 s"), "{refusal}");
 }
 
 #[test]
@@ -210,4 +204,183 @@ fn that_a_lock_is_lost_is_told_although_the_lease_is_over() {
     let out = node.step(101, Input::Lost { session, name, fence });
     let told = told(&out);
     assert!(matches!(&told[..], [(_, Reply::Lost(..))]), "{told:?}");
+}
+
+/// What the group is asked to keep, and for how many milliseconds.
+fn held(out: &[Output]) -> Vec<(AskId, u64)> {
+    let of = |output: &Output| match output {
+        Output::Hold { ask, length, .. } => Some((*ask, length.as_millis() as u64)),
+        _ => None,
+    };
+    out.iter().filter_map(of).collect()
+}
+
+/// What the group need not keep any more.
+fn dropped(out: &[Output]) -> Vec<Fence> {
+    let of = |output: &Output| match output {
+        Output::DropHold { fence, .. } => Some(*fence),
+        _ => None,
+    };
+    out.iter().filter_map(of).collect()
+}
+
+/// A node that allows leases of a minute.
+fn patient() -> Setup {
+    Setup { agreed: true, ..shell::setup(Duration::from_mins(1)) }
+}
+
+impl TestNode {
+    /// The node grants a request, and nothing is written yet.
+    fn granted(&mut self, ms: u64, ask: AskId, fence: u64) -> Vec<Output> {
+        self.step(ms, Input::Granted(ask, Fence::new(1, fence)))
+    }
+
+    /// The group keeps a grant for this many milliseconds, and the ledger is written.
+    fn kept(&mut self, ms: u64, ask: AskId, length: u64) -> Vec<Output> {
+        let length = Duration::from_millis(length);
+        let mut out = self.step(ms, Input::Held { ask, length, kept: Ok(()) });
+        for output in out.clone() {
+            match output {
+                Output::Write(ask, _) => out.extend(self.step(ms, Input::Written(ask, Ok(())))),
+                Output::Rewrite(session, ..) => {
+                    out.extend(self.step(ms, Input::Rewritten(session, Ok(()))));
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    fn not_kept(&mut self, ms: u64, ask: AskId, length: u64) -> Vec<Output> {
+        let refusal = Refusal { code: Code::Unavailable, text: "no".to_owned() };
+        let length = Duration::from_millis(length);
+        self.step(ms, Input::Held { ask, length, kept: Err(refusal) })
+    }
+
+    /// A lease of 5 seconds over HTTP that the group keeps, with the fence 1.
+    fn long_lease(&mut self) -> (AskId, Fence) {
+        self.lease(0, 1_000_000);
+        let (_, out) = self.call(0, lease("orders", None, 5000));
+        let ask = asked(&out).expect("the node is asked");
+        assert_eq!(held(&self.granted(1, ask, 1)), [(ask, 5000)]);
+        assert_eq!(answers(&self.kept(2, ask, 5000)).len(), 1);
+        (ask, Fence::new(1, 1))
+    }
+}
+
+#[test]
+fn a_long_lease_is_told_when_the_group_keeps_it() {
+    let mut node = TestNode::with(patient());
+    node.lease(0, LEASE);
+    let (_, out) = node.call(0, lease("short", None, MOST));
+    let ask = asked(&out).expect("the node is asked");
+    let out = node.grant(0, ask, 1);
+    assert_eq!((held(&out), answers(&out).len()), (Vec::new(), 1), "it pays nothing");
+    let (caller, out) = node.call(0, lease("long", None, MOST + 1));
+    let ask = asked(&out).expect("the node is asked");
+    let out = node.granted(10, ask, 2);
+    assert_eq!((held(&out), answers(&out).len()), (vec![(ask, 1401)], 0));
+    assert!(!out.iter().any(|it| matches!(it, Output::Announce(_))), "nobody is told: {out:?}");
+    let told = answers(&node.kept(20, ask, 1401));
+    assert!(matches!(&told[..], [(to, Answer::Leased(_))] if *to == caller), "{told:?}");
+
+    let (_, out) = node.call(20, lease("other", None, MOST + 1));
+    let ask = asked(&out).expect("the node is asked");
+    node.granted(20, ask, 3);
+    let out = node.not_kept(30, ask, 1401);
+    let told = answers(&out);
+    assert!(matches!(&told[..], [(_, Answer::Refused(_))]), "{told:?}");
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![Fence::new(1, 3)]));
+}
+
+#[test]
+fn a_release_is_answered_when_the_group_does_not_keep_the_lease_any_more() {
+    let mut node = TestNode::with(patient());
+    let (ask, fence) = node.long_lease();
+    let (caller, out) = node.call(10, Call::Release(name("orders"), fence));
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![fence]));
+    assert_eq!(answers(&out), []);
+    let out = node.step(20, Input::Dropped(name("orders"), fence));
+    assert_eq!(answers(&out), [(caller, Answer::Released(true))]);
+    assert!(node.sessions.is_clean());
+}
+
+#[test]
+fn a_lease_becomes_longer_when_the_group_has_agreed() {
+    let mut node = TestNode::with(patient());
+    let (ask, fence) = node.long_lease();
+    let (_, out) = node.call(10, Call::Renew(name("orders"), fence, None));
+    assert_eq!((held(&out), answers(&out).len()), (Vec::new(), 1), "a renewal pays nothing");
+    let more = |ms| Call::Renew(name("orders"), fence, Some(Duration::from_millis(ms)));
+    let (first, out) = node.call(20, more(8000));
+    assert_eq!((held(&out), answers(&out)), (vec![(ask, 8000)], Vec::new()));
+    let (second, _) = node.call(21, more(9000));
+    let told = |out: &[Output]| -> Vec<(Connection, u64)> {
+        let ttl = |answer| match answer {
+            Answer::Leased(lease) => lease.ttl.as_millis() as u64,
+            other => panic!("{other:?}"),
+        };
+        answers(out).into_iter().map(|(to, answer)| (to, ttl(answer))).collect()
+    };
+    assert_eq!(told(&node.kept(30, ask, 8000)), [(first, 8000)]);
+    assert_eq!(told(&node.kept(40, ask, 9000)), [(second, 9000)]);
+    let (_, out) = node.call(50, more(20_000));
+    assert_eq!(answers(&out), []);
+    let refused = answers(&node.not_kept(60, ask, 20_000));
+    assert!(matches!(&refused[..], [(_, Answer::Refused(_))]), "{refused:?}");
+    assert_eq!(node.sessions.held(), 1, "it is as long as before");
+}
+
+#[test]
+fn a_lost_lease_stays_with_the_group_until_its_client_cannot_believe_in_it() {
+    let lose = |node: &mut TestNode, fence| {
+        let out = node.step(1000, Input::Lost { session: 1, name: name("orders"), fence });
+        assert_eq!(dropped(&out), [], "the client may not know");
+        assert_eq!(node.sessions.held(), 0);
+    };
+    let mut silent = TestNode::with(patient());
+    let (_, fence) = silent.long_lease();
+    lose(&mut silent, fence);
+    let drops = |node: &mut TestNode, from: u64, to: u64| -> Vec<Fence> {
+        let ticks = (from..to).step_by(100);
+        ticks.flat_map(|ms| dropped(&node.step(ms, Input::Tick))).collect()
+    };
+    assert_eq!(drops(&mut silent, 1000, 5000), []);
+    assert_eq!(drops(&mut silent, 5000, 5600), [fence]);
+
+    let mut told = TestNode::with(patient());
+    let (_, fence) = told.long_lease();
+    lose(&mut told, fence);
+    let (caller, out) = told.call(1100, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [fence], "the client has given it up");
+    let out = told.step(1200, Input::Dropped(name("orders"), fence));
+    assert_eq!(answers(&out), [(caller, Answer::Released(false))]);
+}
+
+#[test]
+fn a_restored_lease_goes_on_and_is_kept_by_the_group_again() {
+    let mut node = TestNode::with(patient());
+    let (_, fence) = node.long_lease();
+    let ledger = node.ledger;
+    let mut former = contents(ledger.clone());
+    former.last = 1000;
+    let sessions = Sessions::new(patient(), at(100));
+    let mut node = TestNode { sessions, ledger, connections: 1000 };
+    node.lease(100, 0);
+    let out = node.step(100, Input::Restored(Box::new(former)));
+    let reclaims = |out: &[Output]| {
+        out.iter().find_map(|it| match it {
+            Output::Reclaim { ask, .. } => Some(*ask),
+            _ => None,
+        })
+    };
+    let ask = reclaims(&out).expect("it is held again");
+    let out = node.granted(110, ask, 1);
+    assert_eq!(held(&out).iter().map(|(of, _)| *of).collect::<Vec<_>>(), [ask]);
+    assert_eq!(node.sessions.held(), 1);
+    // The group has removed the former process.
+    let out = node.not_kept(120, ask, 5000);
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], Vec::new()));
+    assert_eq!(node.sessions.held(), 0);
+    assert_eq!(fence, Fence::new(1, 1));
 }

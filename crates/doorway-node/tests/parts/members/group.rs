@@ -3,8 +3,9 @@
 //! lead.
 //!
 //! No member may be removed while it may still grant locks, and none may grant locks again after
-//! its lease has ended or the keeper has given it up. When the faults end, every process gets its
-//! seat, and nothing is left of dead ones.
+//! its lease has ended or the keeper has given it up. Each member has one client with a hold, which
+//! it renews as long as it may. No hold is dropped while its client believes in it. When the faults
+//! end, every process gets its seat, and nothing is left of dead ones.
 //!
 //! The same groups with a planted [`Mistake`] show that these tests notice one.
 
@@ -14,8 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, Event, Keeper, MemberId, Now, Output, PutId, Record, SeatId,
+    Answer, Command, Event, GroupState, HoldId, Keeper, MemberId, Now, Output, PutId, Record,
+    SeatId,
 };
+use doorway_node::{Fence, Name};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng};
 
@@ -47,6 +50,8 @@ enum Mistake {
     /// A node believes an answer that arrives after the end of its lease: it read its clock too
     /// early.
     LateAnswer,
+    /// The group is told 98 % of the time that a client believes in its lock.
+    ShortHold,
 }
 
 /// Something that is to happen.
@@ -56,6 +61,7 @@ enum Due {
     Put(usize, PutId, CommandAt),
     Answer(usize, PutId, Option<usize>),
     Record(usize, usize),
+    Holds(usize, usize),
     Up(usize, SeatId),
     Fault,
 }
@@ -86,6 +92,10 @@ struct Process {
     over: BTreeSet<MemberId>,
     /// When commands were sent that have no answer yet.
     sent: BTreeMap<PutId, Duration>,
+    /// The client of each membership, once the group keeps its hold, and the length of the hold.
+    holds: BTreeMap<MemberId, Duration>,
+    /// The holds of this state were shown last.
+    shown: usize,
 }
 
 impl Process {
@@ -102,8 +112,10 @@ struct Group {
     time: Duration,
     queue: BinaryHeap<Reverse<(Duration, u64, Due)>>,
     number: u64,
-    /// All records, in the order in which the store agreed on them.
-    records: Vec<Arc<Record>>,
+    /// All states, in the order in which the store agreed on them.
+    states: Vec<GroupState>,
+    /// Until when clients believe in their locks.
+    beliefs: BTreeMap<HoldId, Duration>,
     commands: Vec<Command>,
     answers: Vec<Answer>,
     processes: Vec<Process>,
@@ -114,6 +126,8 @@ struct Group {
     removals: u32,
     successions: u32,
     lapses: u32,
+    /// How many orphans were dropped.
+    drops: u32,
 }
 
 impl Group {
@@ -123,7 +137,8 @@ impl Group {
             time: Duration::from_secs(1000),
             queue: BinaryHeap::new(),
             number: 0,
-            records: vec![Arc::new(founded(3))],
+            states: vec![GroupState::new(founded(3))],
+            beliefs: BTreeMap::new(),
             commands: Vec::new(),
             answers: Vec::new(),
             processes: Vec::new(),
@@ -133,12 +148,53 @@ impl Group {
             removals: 0,
             successions: 0,
             lapses: 0,
+            drops: 0,
         };
         for seat in 1..=3 {
             group.start(seat);
         }
         group.later(Duration::from_secs(20), Due::Fault);
         group
+    }
+
+    fn state(&self) -> &GroupState {
+        self.states.last().expect("the first one")
+    }
+
+    fn record(&self) -> Arc<Record> {
+        Arc::clone(&self.state().record)
+    }
+
+    /// The client of a member that is in the view asks for a hold, once. Its fence is the number of
+    /// the member.
+    fn ask_hold(&mut self, process: usize) {
+        let Process { keeper, holds, .. } = &self.processes[process];
+        let seated =
+            |id: &MemberId| keeper.record().member(*id).is_ok_and(|member| member.since.is_some());
+        let Some(id) = keeper.id().filter(seated) else { return };
+        if holds.contains_key(&id) {
+            return;
+        }
+        let length = self.millis(9_000, 40_000);
+        self.processes[process].holds.insert(id, length);
+        let told = if self.mistake == Some(Mistake::ShortHold) { length * 49 / 50 } else { length };
+        let HoldId { name, fence, .. } = hold_of(id);
+        let length_ms = Some(told.as_millis() as u64);
+        self.tell(process, Event::Hold { name, fence, length_ms });
+    }
+
+    /// A node that may do so answers its client, which believes in its lock from then on. The clock
+    /// of the client may run slow.
+    fn renew_client(&mut self, process: usize) {
+        let Process { keeper, leases, over, holds, .. } = &self.processes[process];
+        let Some(id) = keeper.id() else { return };
+        let now = self.processes[process].now(self.time).boot;
+        let valid = leases.get(&id).is_some_and(|until| now < *until) && !over.contains(&id);
+        let hold = hold_of(id);
+        if valid && let (Some(length), true) = (holds.get(&id), self.beliefs.contains_key(&hold)) {
+            let until = self.time + *length * 1000 / 999;
+            self.beliefs.insert(hold, until);
+        }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -161,7 +217,7 @@ impl Group {
         if self.mistake == Some(Mistake::FastClocks) && self.below(2) == 0 {
             (boot, raw) = (1200, 1200);
         }
-        let record = Arc::clone(self.records.last().expect("the first one"));
+        let record = self.record();
         let keeper = Keeper::new(SeatId(seat as u64), RULES, nonce, record);
         self.processes.push(Process {
             keeper,
@@ -176,8 +232,11 @@ impl Group {
             leases: BTreeMap::new(),
             over: BTreeSet::new(),
             sent: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            shown: self.states.len() - 1,
         });
         let process = self.processes.len() - 1;
+        self.tell(process, Event::Holds(Arc::clone(&self.state().holds)));
         self.later(Duration::ZERO, Due::Tick(process));
         let leads = self.below(3) > 0;
         self.tell(process, Event::Leads(leads));
@@ -243,7 +302,7 @@ impl Group {
             }
             Output::Lease(until) => {
                 let id = self.processes[process].keeper.id().expect("only members have leases");
-                let record = self.records.last().expect("the first one");
+                let record = self.record();
                 let now = self.processes[process].now(self.time).boot;
                 let gone = record.member(id).is_err();
                 if until > now && (gone || self.processes[process].over.contains(&id)) {
@@ -256,6 +315,11 @@ impl Group {
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
+            Output::Held { fence, refused: None, .. } => {
+                self.beliefs.insert(hold_of(MemberId(fence.clock())), self.time);
+                self.renew_client(process);
+            }
+            Output::Held { .. } | Output::Dropped { .. } | Output::Orphans(_) => {}
             Output::GiveUp(_) => self.lapses += 1,
         }
     }
@@ -267,11 +331,13 @@ impl Group {
             Due::Tick(process)
             | Due::Answer(process, ..)
             | Due::Record(process, _)
+            | Due::Holds(process, _)
             | Due::Up(process, _)
                 if !self.processes[process].alive => {}
             Due::Tick(process)
             | Due::Answer(process, ..)
             | Due::Record(process, _)
+            | Due::Holds(process, _)
             | Due::Up(process, _)
                 if self.processes[process].suspended > self.time =>
             {
@@ -281,6 +347,8 @@ impl Group {
             Due::Tick(process) => {
                 self.later(TICK, Due::Tick(process));
                 self.tell(process, Event::Tick);
+                self.ask_hold(process);
+                self.renew_client(process);
             }
             Due::Answer(process, ..)
                 if self.processes[process].cut > self.time && self.below(4) > 0 =>
@@ -295,8 +363,16 @@ impl Group {
                 self.tell(process, Event::Answer(put, answer));
             }
             Due::Record(process, at) => {
-                let record = Arc::clone(&self.records[at]);
+                let record = Arc::clone(&self.states[at].record);
                 self.tell(process, Event::Record(record));
+            }
+            // The store never shows older holds after newer ones.
+            Due::Holds(process, at) => {
+                if at > self.processes[process].shown {
+                    self.processes[process].shown = at;
+                    let holds = Arc::clone(&self.states[at].holds);
+                    self.tell(process, Event::Holds(holds));
+                }
             }
             Due::Up(process, seat) => self.tell(process, Event::Up(seat)),
         }
@@ -318,24 +394,29 @@ impl Group {
 
     /// The store agrees on a command.
     fn put(&mut self, process: usize, put: PutId, command: CommandAt) {
-        let before = Arc::clone(self.records.last().expect("the first one"));
-        let mut record = Record::clone(&before);
+        let before = self.state().clone();
+        let mut state = before.clone();
         let command = self.commands[command].clone();
-        let answer = record.apply(&command);
+        let answer = state.apply(&command);
         if let (Some(Mistake::ShorterAtOnce), Command::Renew { id, .. }) = (self.mistake, &command)
         {
+            let record = Arc::make_mut(&mut state.record);
             let lease_ms = record.lease_ms;
             let renewed = record.members.iter_mut().filter(|member| member.id == *id);
             renewed.for_each(|member| member.lease_ms = lease_ms);
         }
-        if record != *before {
-            self.judge(&before, &record, &command);
-            self.records.push(Arc::new(record));
-            let at = self.records.len() - 1;
+        if state != before {
+            self.judge(&before.record, &state.record, &command);
+            self.judge_drop(&before, &command);
+            self.states.push(state);
+            let at = self.states.len() - 1;
             for process in 0..self.processes.len() {
                 let slow = self.faults && self.below(10) == 0;
                 let after = if slow { self.millis(10, 3000) } else { self.millis(1, 30) };
                 self.later(after, Due::Record(process, at));
+                // A peer may show the record earlier than the own store shows the holds.
+                let more = if slow { self.millis(1, 3000) } else { Duration::ZERO };
+                self.later(after + more, Due::Holds(process, at));
             }
         }
         self.answers.push(answer);
@@ -369,6 +450,19 @@ impl Group {
         }
         if let Some(wrong) = wrong.into_iter().next() {
             self.blame(wrong);
+        }
+    }
+
+    /// No hold is dropped while its client believes in it.
+    fn judge_drop(&mut self, before: &GroupState, command: &Command) {
+        let Command::Drop(id) = command else { return };
+        if before.holds.get(id).is_none() {
+            return;
+        }
+        self.drops += 1;
+        if let Some(until) = self.beliefs.remove(id).filter(|until| *until > self.time) {
+            let rest = until.saturating_sub(self.time);
+            self.blame(format!("the client of {:?} believes for {rest:?}", id.member));
         }
     }
 
@@ -418,7 +512,7 @@ impl Group {
             }
         }
         if self.mistake == Some(Mistake::NoWait) {
-            let record = Arc::clone(self.records.last().expect("the first one"));
+            let record = self.record();
             let (number, seat) = (record.number, SeatId(1 + self.below(3)));
             self.commands.push(Command::Remove { number, seat, all: record.seen(seat, None) });
             self.put(process, PutId(u64::MAX), self.commands.len() - 1);
@@ -462,16 +556,22 @@ impl Group {
     }
 }
 
+/// The hold of the client of a member.
+fn hold_of(member: MemberId) -> HoldId {
+    let name = Name::new("orders").expect("a name");
+    HoldId { name, fence: Fence::new(1, member.0), member }
+}
+
 #[test]
 fn no_member_is_removed_while_it_may_grant_locks_and_everybody_gets_a_seat_at_the_end() {
-    let (mut removals, mut successions, mut lapses) = (0, 0, 0);
+    let (mut removals, mut successions, mut lapses, mut drops) = (0, 0, 0, 0);
     for seed in 0..200 {
         let mut group = Group::new(seed, None);
         group.run_until(group.time + FAULTS);
         group.heal();
         group.run_until(group.time + RECOVERY);
         assert_eq!(group.wrong, None, "seed {seed}");
-        let record = group.records.last().expect("the first one");
+        let (record, holds) = (group.record(), &group.state().holds);
         let alive: Vec<_> = group.processes.iter().filter(|it| it.alive).collect();
         assert_eq!(alive.len(), 3, "seed {seed}");
         let mut ids: Vec<_> = alive.iter().filter_map(|it| it.keeper.id()).collect();
@@ -479,6 +579,8 @@ fn no_member_is_removed_while_it_may_grant_locks_and_everybody_gets_a_seat_at_th
         let seated: Vec<_> = record.seated().map(|member| member.id).collect();
         assert_eq!(seated, ids, "seed {seed}: {record:#?}");
         assert_eq!(record.members.len(), 3, "seed {seed}: nothing is left of dead processes");
+        let kept: Vec<_> = holds.iter().map(|(id, _)| id.member).collect();
+        assert_eq!(kept, ids, "seed {seed}: each client has its hold, and there are no orphans");
         for process in alive {
             let (now, until) = (process.now(group.time).boot, process.keeper.deadline());
             assert!(until.is_some_and(|until| until > now + LEASE / 2), "seed {seed}");
@@ -486,10 +588,11 @@ fn no_member_is_removed_while_it_may_grant_locks_and_everybody_gets_a_seat_at_th
         removals += group.removals;
         successions += group.successions;
         lapses += group.lapses;
+        drops += group.drops;
     }
     assert!(
-        removals > 200 && successions > 200 && lapses > 60,
-        "{removals} {successions} {lapses}"
+        removals > 200 && successions > 200 && lapses > 60 && drops > 200,
+        "{removals} {successions} {lapses} {drops}"
     );
 }
 
@@ -502,6 +605,7 @@ fn planted_mistakes_are_noticed() {
         Mistake::NoWait,
         Mistake::FastClocks,
         Mistake::LateAnswer,
+        Mistake::ShortHold,
     ];
     for mistake in mistakes {
         let noticed = (0..200).find_map(|seed| {

@@ -179,3 +179,49 @@ fn without_a_quorum_nothing_is_granted() {
     group.lock(0, "x");
     group.lock(1, "x");
 }
+
+/// A lease that is longer than the lease of the machines outlives the machine that granted it.
+#[test]
+fn a_long_lease_outlives_its_machine() {
+    let mut group = Group::founded();
+    // It pays for the agreement of the group, and is released like any other.
+    let fence = group.answer(2, "lock x --ttl 60");
+    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
+    group.answer(2, &format!("unlock x --fence {fence}"));
+    group.lock(0, "x");
+
+    // The machine dies: its lock is free when the time of the lease has passed, and others are not
+    // held up.
+    let begin = Instant::now();
+    let fence = group.answer(2, "lock x --ttl 6");
+    group.kill(2);
+    group.lock(0, "y");
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed"));
+    let who = group.answer(0, "who x");
+    assert!(who.contains("kept closed for at most ") && who.contains("promised by c"), "{who}");
+    assert!(who.contains(fence.trim()), "{who}");
+    let said = group.mistake(1, "run -n x -- true", 1);
+    assert!(said.contains("promised by c, which is away"), "{said}");
+    group.lock(1, "x");
+    let waited = begin.elapsed();
+    let most = Duration::from_secs(6) + LEASE + MORE;
+    assert!(Duration::from_secs(6) < waited && waited < most, "after {waited:?}");
+
+    // It comes back in time: the lease goes on, with its fence.
+    group.start(2);
+    (0..3).for_each(|node| group.complete(node));
+    let fence = group.answer(2, "lock x --ttl 60");
+    group.kill(2);
+    group.start(2);
+    (0..3).for_each(|node| group.complete(node));
+    let who = group.answer(0, "who x");
+    assert!(who.contains(fence.trim()) && !who.contains("kept closed"), "{who}");
+    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
+
+    // It stays away, and an operator knows that nobody uses the lock any more.
+    group.kill(2);
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed"));
+    assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
+    group.answer(0, &format!("break x --fence {fence}"));
+    assert!(group.lock(1, "x") < MORE);
+}

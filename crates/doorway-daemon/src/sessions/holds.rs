@@ -1,0 +1,275 @@
+//! Leases that are longer than the lease of the node.
+//!
+//! In a group that agrees on its members, a node can promise a lock only for a part of its own
+//! lease: see `promise`. A client with heartbeats needs no more. But a lease has no heartbeats. If
+//! its time to live is longer than what the node can promise, the group keeps it (a *hold*): the
+//! group agrees on it before the client is told, and keeps the lock closed if the node dies.
+//!
+//! - A grant of such a lease is told only after [`Input::Held`](super::Input::Held).
+//! - A lease that was restored from the ledger goes on at once. Its node enters the view only after
+//!   the group has agreed that the new process keeps it.
+//! - When the client releases the lock, the answer waits until the group does not keep it any more.
+//!   Otherwise the lock could stay closed after its release, if the node dies in that moment.
+//! - If the node loses the grant because its membership has ended, the client may not know that. So
+//!   the group keeps the lock closed until the time of the client has passed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Fence, Life, Moment, Name, Refusal, Reply};
+
+use super::acquire::Progress;
+use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, Output};
+use super::refusals::gone;
+use super::rewrite::Rewriting;
+use super::session::Session;
+use super::{Sessions, same_client};
+use crate::principal::Principal;
+
+/// What the group is asked to keep, and what waits for that.
+#[derive(Clone, Debug, Default, Hash)]
+pub(super) struct HeldLeases {
+    /// Requests whose grants the group is asked to keep, or keeps.
+    pub(super) asked: BTreeSet<AskId>,
+    /// Leases that are to become longer, by their grants.
+    extended: BTreeMap<AskId, Vec<Extension>>,
+    /// What is to be answered when the group does not keep a grant any more.
+    released: BTreeMap<(Name, Fence), Vec<Release>>,
+    /// Grants that the node has lost with its membership. Their clients may believe in them until
+    /// these moments.
+    lost: BTreeMap<(Name, Fence), (Arc<Principal>, Moment)>,
+}
+
+/// A lease that is to become longer.
+#[derive(Clone, Debug, Hash)]
+struct Extension {
+    session: u64,
+    call: Connection,
+    fence: Fence,
+    ttl: Duration,
+}
+
+/// The answer to a release.
+#[derive(Clone, Debug, Hash)]
+enum Release {
+    Reply(Connection, u64, bool),
+    Released(Connection, bool),
+    Withdrawn(Connection, bool),
+}
+
+impl Release {
+    fn of(output: &Output) -> Option<Self> {
+        Some(match output {
+            Output::Tell(connection, Reply::Released(number, held)) => {
+                Self::Reply(*connection, *number, *held)
+            }
+            Output::Answer(connection, Answer::Released(held)) => {
+                Self::Released(*connection, *held)
+            }
+            Output::Answer(connection, Answer::Withdrawn(held)) => {
+                Self::Withdrawn(*connection, *held)
+            }
+            _ => return None,
+        })
+    }
+
+    fn output(self) -> Output {
+        match self {
+            Self::Reply(connection, number, held) => {
+                Output::Tell(connection, Reply::Released(number, held))
+            }
+            Self::Released(connection, held) => Output::Answer(connection, Answer::Released(held)),
+            Self::Withdrawn(connection, held) => {
+                Output::Answer(connection, Answer::Withdrawn(held))
+            }
+        }
+    }
+}
+
+impl Sessions {
+    /// For how long the group has to keep the grants of a session; none if the lease of the node
+    /// covers them.
+    pub(super) fn hold_length(&self, session: &Session) -> Option<Duration> {
+        let most = self.most_ttl()?;
+        (session.life == Life::Lease && session.ttl > most).then_some(session.ttl)
+    }
+
+    /// The group keeps a grant for this long, or does not, for this reason.
+    pub(super) fn held_by_group(
+        &mut self,
+        now: Moment,
+        ask: AskId,
+        length: Duration,
+        kept: Result<(), Refusal>,
+        out: &mut Vec<Output>,
+    ) {
+        if let Some(asking) = self.asks.get(&ask) {
+            let Progress::Holding(fence) = asking.state else { return };
+            let number = asking.session;
+            match kept {
+                Ok(()) => {
+                    // The lease of a call begins when its client is told.
+                    let called = |session: &&mut Session| !session.callers.is_empty();
+                    if let Some(session) = self.open.get_mut(&number).filter(called) {
+                        session.heard = now;
+                    }
+                    self.keep_grant(ask, fence, None, true, out);
+                }
+                Err(refusal) => {
+                    self.drop_hold(ask, fence, out);
+                    out.push(Output::Release(ask));
+                    self.settle(ask, Err(refusal), out);
+                }
+            }
+            return;
+        }
+        let extensions = self.held.extended.remove(&ask).unwrap_or_default();
+        let (due, rest): (Vec<_>, Vec<_>) =
+            extensions.into_iter().partition(|extension| extension.ttl <= length);
+        if !rest.is_empty() {
+            self.held.extended.insert(ask, rest);
+        }
+        if due.is_empty() {
+            if let Err(refusal) = kept {
+                self.lose_unkept(ask, &refusal, out);
+            }
+            return;
+        }
+        for Extension { session, call, fence, ttl } in due {
+            match &kept {
+                Ok(()) => self.set_ttl(session, call, fence, ttl, out),
+                Err(refusal) => {
+                    out.push(Output::Answer(call, Answer::Refused(refusal.clone())));
+                }
+            }
+        }
+    }
+
+    /// The group does not keep a grant that was restored from the ledger: the group has removed the
+    /// former process, and its client may not know that.
+    fn lose_unkept(&mut self, ask: AskId, refusal: &Refusal, out: &mut Vec<Output>) {
+        let of = |(number, session): (&u64, &Session)| {
+            let held = session.grants.keys().find(|(.., its)| *its == ask)?;
+            Some((*number, held.clone()))
+        };
+        let Some((number, held)) = self.open.iter().find_map(of) else { return };
+        let why = format!("it could not be held again: {}", refusal.text);
+        self.tell(number, Reply::Lost(held.0.clone(), held.1, why.clone()), out);
+        self.remember_lost(number, &held.0, held.1);
+        self.let_go(number, &held, EventKind::Lost, Some(&why), out);
+        self.end_if_idle(number, out);
+    }
+
+    /// Change the time to live of a lease over HTTP. If the group has to keep it for longer than
+    /// before, the call is answered later; then the result is true.
+    pub(super) fn extend(
+        &mut self,
+        number: u64,
+        call: Connection,
+        lock: &Name,
+        fence: Fence,
+        ttl: Duration,
+        out: &mut Vec<Output>,
+    ) -> bool {
+        let Some(session) = self.open.get(&number) else { return false };
+        let longer = self.most_ttl().is_some_and(|most| ttl > most) && ttl > session.ttl;
+        let Some(ask) = session.find(lock, fence).filter(|_| longer) else { return false };
+        let extension = Extension { session: number, call, fence, ttl };
+        self.held.extended.entry(ask).or_default().push(extension);
+        let name = lock.clone();
+        out.push(Output::Hold { ask, name, fence, length: ttl });
+        true
+    }
+
+    /// The group keeps a lease for as long as its client has asked for.
+    fn set_ttl(
+        &mut self,
+        number: u64,
+        call: Connection,
+        fence: Fence,
+        ttl: Duration,
+        out: &mut Vec<Output>,
+    ) {
+        let holds = |session: &&mut Session| session.grants.keys().any(|(_, its, _)| *its == fence);
+        let Some(session) = self.open.get_mut(&number).filter(holds) else {
+            return out.push(Output::Answer(call, Answer::Refused(gone())));
+        };
+        for ((_, its, _), grant) in &mut session.grants {
+            grant.held |= *its == fence;
+        }
+        let before = std::mem::replace(&mut session.ttl, ttl);
+        if !self.rewrite(number, Rewriting::Ttl { call, fence, before }, out) {
+            let lease = LeaseAnswer { fence, session: number, ttl };
+            out.push(Output::Answer(call, Answer::Leased(lease)));
+        }
+    }
+
+    /// If the group was asked to keep the grant of a request, it need not do so any more.
+    pub(super) fn drop_hold(&mut self, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
+        if let Some(asking) = self.asks.get(&ask)
+            && self.held.asked.remove(&ask)
+        {
+            out.push(Output::DropHold { name: asking.lock.clone(), fence });
+        }
+    }
+
+    /// The node has lost a grant that the group keeps. Its client may believe in it for a while.
+    pub(super) fn remember_lost(&mut self, number: u64, lock: &Name, fence: Fence) {
+        let Some(session) = self.open.get_mut(&number) else { return };
+        let until = session.heard.after(session.ttl);
+        let mut kept = false;
+        for ((name, its, _), grant) in &mut session.grants {
+            if (name, *its) == (lock, fence) {
+                kept |= std::mem::take(&mut grant.held);
+            }
+        }
+        if kept {
+            let believer = (Arc::clone(&session.principal), until);
+            self.held.lost.insert((lock.clone(), fence), believer);
+        }
+    }
+
+    /// A client does not believe any more that it holds what the node has lost.
+    pub(super) fn give_up_lost(
+        &mut self,
+        client: &Principal,
+        lock: &Name,
+        fence: Fence,
+        out: &mut Vec<Output>,
+    ) {
+        let key = (lock.clone(), fence);
+        let lost = self.held.lost.get(&key);
+        if lost.is_some_and(|(owner, _)| same_client(owner, client)) {
+            self.held.lost.remove(&key);
+            out.push(Output::DropHold { name: lock.clone(), fence });
+        }
+    }
+
+    /// Give up lost grants in which no client can believe any more.
+    pub(super) fn forget_lost(&mut self, now: Moment, out: &mut Vec<Output>) {
+        let over = self.held.lost.extract_if(.., |_, (_, until)| *until <= now);
+        out.extend(over.map(|((name, fence), _)| Output::DropHold { name, fence }));
+    }
+
+    /// Hold back the answers to releases among the outputs from `first` on until the group does not
+    /// keep the grants any more.
+    pub(super) fn await_drops(&mut self, first: usize, out: &mut Vec<Output>) {
+        let dropped = out[first..].iter().rev().find_map(|output| match output {
+            Output::DropHold { name, fence } => Some((name.clone(), *fence)),
+            _ => None,
+        });
+        let Some(dropped) = dropped else { return };
+        let answers = out.extract_if(first.., |output| Release::of(output).is_some());
+        let answers: Vec<_> = answers.filter_map(|output| Release::of(&output)).collect();
+        if !answers.is_empty() {
+            self.held.released.entry(dropped).or_default().extend(answers);
+        }
+    }
+
+    /// The group does not keep a grant any more.
+    pub(super) fn dropped(&mut self, name: Name, fence: Fence, out: &mut Vec<Output>) {
+        let answers = self.held.released.remove(&(name, fence)).unwrap_or_default();
+        out.extend(answers.into_iter().map(Release::output));
+    }
+}
