@@ -5,8 +5,9 @@
 //! - `epochs.rs`: which view is the newest, in a group with a fixed list of members.
 //! - `change.rs`: the state machine of a node, which uses both: events in, outputs out.
 //! - `drive.rs`: the loop that performs the outputs, for a real node or a simulated one.
-//! - `agreed.rs`: the state machine of a node in a group that agrees on its members, and its loop in
-//!   `agreed_drive.rs`. `seats.rs`: the members of its newest views.
+//! - `agreed.rs`: the state machine of a node in a group that agrees on its members.
+//! - `agreed_drive.rs`: the loop that performs its outputs.
+//! - `seats.rs`: the members of the newest views of such a node.
 //! - `store.rs`: the epoch on disk, the only part that is not a plain value.
 
 mod agreed;

@@ -81,9 +81,11 @@ fn a_lease_over_http_is_refused_if_the_membership_ends_before_it_is_told() {
     let (caller, out) = node.call(1501, lease("orders", None, 500));
     let ask = asked(&out).expect("the node is asked");
     assert_eq!(answers(&node.grant(1501, ask, 1)), []);
+    // A refusal promises nothing, so it does not wait for the next lease.
     let told = answers(&node.lease(LEASE, 0));
     let [(to, Answer::Refused(refusal))] = &told[..] else { panic!("{told:?}") };
     assert_eq!((*to, refusal.code), (caller, Code::Unavailable));
+    assert_eq!(answers(&node.lease(LEASE + 10, 2 * LEASE + 10)), []);
     // In time, it is told.
     node.lease(LEASE + 10, 2 * LEASE + 10);
     let (caller, out) = node.call(LEASE + 20, lease("others", None, 500));
