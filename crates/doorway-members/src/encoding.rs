@@ -63,6 +63,15 @@ pub(crate) struct Picture {
     record: Option<Record>,
 }
 
+impl Line {
+    /// The first entry of a log, in which the seats that vote found their group.
+    pub(crate) fn founding(voters: BTreeMap<u64, Peer>) -> Self {
+        let sets = vec![voters.keys().copied().collect()];
+        let place = Place { term: 0, seat: 0, index: 0 };
+        Self { place, content: Content::Voters(Voters { sets, peers: voters }) }
+    }
+}
+
 impl From<Vote> for Ballot {
     fn from(vote: Vote) -> Self {
         let leader = vote.leader_id;

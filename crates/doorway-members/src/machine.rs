@@ -79,6 +79,19 @@ impl Machine {
     }
 }
 
+/// The newest state that a file shows: the snapshot, and all entries behind it. The last entries
+/// may not be committed.
+pub(crate) fn newest(content: &mut Content) -> Image {
+    let mut state = State::default();
+    if let Some(snapshot) = content.snapshot.take().map(Snapshot::from) {
+        state.replace(&snapshot.meta, &snapshot.snapshot);
+    }
+    for line in std::mem::take(&mut content.log).into_values() {
+        state.apply(Entry::from(line));
+    }
+    state.record
+}
+
 impl State {
     fn replace(&mut self, meta: &SnapshotMeta, image: &Image) {
         self.last = meta.last_log_id;

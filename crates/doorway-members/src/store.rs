@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::machine::Machine;
 use crate::peers::Peers;
 use crate::rpc::client::Dialer;
-use crate::rpc::frame::Hello;
+use crate::rpc::frame::{FormerGroup, Hello};
 use crate::rpc::serve::serve;
 use crate::timings::Timings;
 use crate::writer::{self, Writer};
@@ -39,6 +39,8 @@ pub struct Options {
     pub name: String,
     /// The address at which other members reach this node.
     pub address: String,
+    /// What the data directory shows of a group to which this node belonged before.
+    pub former: Option<FormerGroup>,
     /// Makes connections to other members.
     pub connect: Arc<dyn Connect>,
     /// The lease from which all times are taken until the group has one, in milliseconds.
@@ -91,7 +93,7 @@ impl RaftStore {
     }
 
     async fn build(options: Options, switches: Switches) -> Result<Self, OpenError> {
-        let Options { data, group, name, address, connect, lease_ms, seed, threads } = options;
+        let Options { data, group, name, address, former, connect, lease_ms, seed, threads } = options;
         let mut rng = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (disk, mut content) = Disk::open(data, || rng.u64(1..))?;
         let ending = Ending::new();
@@ -118,6 +120,7 @@ impl RaftStore {
             name,
             address,
             group: parts.group.clone(),
+            former,
             records,
             bond,
             peers: Arc::clone(&parts.peers),

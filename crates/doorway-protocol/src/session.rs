@@ -319,6 +319,10 @@ pub enum MembersRequest {
     Init {
         /// The lease of members, in milliseconds; without one, that of the node's settings.
         lease_ms: Option<u32>,
+        /// The group goes on where a group with a fixed list of members has ended. The number is
+        /// a view that is known to be as high as any of that group, or 0. Without this, no machine
+        /// may have belonged to another group.
+        from_fixed: Option<u64>,
     },
     /// Add a machine to the group.
     Add {

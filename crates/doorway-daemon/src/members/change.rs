@@ -14,6 +14,7 @@ use doorway_node::members::{
 use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
 use tokio::time::{sleep, timeout};
 
+use super::former::Former;
 use super::{Members, voters};
 use crate::principal::Principal;
 use crate::service::Service;
@@ -66,7 +67,7 @@ impl Members {
     async fn change(&self, service: &Service, request: MembersRequest) -> Result<(), Refusal> {
         match request {
             MembersRequest::Show => Ok(()),
-            MembersRequest::Init { lease_ms } => self.init(lease_ms).await,
+            MembersRequest::Init { lease_ms, from_fixed } => self.init(lease_ms, from_fixed).await,
             MembersRequest::Add { name, address } => self.add(&name, &address).await,
             MembersRequest::Remove { name, force } => self.remove(service, &name, force).await,
             MembersRequest::Replace { name } => self.replace(&name).await,
@@ -75,7 +76,7 @@ impl Members {
     }
 
     /// Found the group, with this node and the machines of `join`.
-    async fn init(&self, lease_ms: Option<u32>) -> Result<(), Refusal> {
+    async fn init(&self, lease_ms: Option<u32>, from_fixed: Option<u64>) -> Result<(), Refusal> {
         if self.record().is_some() || self.store.cluster().is_some() {
             let text = format!(
                 "the group {} is founded already: `doorway members` shows it, and `doorway members \
@@ -94,6 +95,8 @@ impl Members {
             voter: true,
         };
         let mut seats = vec![own];
+        let mut former = Former::default();
+        former.count(me, self.former);
         for address in self.others() {
             let hello = self.ask(address).await?;
             if let Some(known) = seats.iter().find(|seat| seat.id.0 == hello.seat) {
@@ -117,6 +120,7 @@ impl Members {
                 );
                 return Err(refusal(Code::Invalid, text));
             }
+            former.count(SeatId(hello.seat), hello.former);
             let Hello { name, seat, address, .. } = hello;
             seats.push(Seat { id: SeatId(seat), name, address, voter: false });
         }
@@ -127,7 +131,14 @@ impl Members {
             seat.voter = voters.contains(&seat.id);
         }
         let cluster = u128::from_le_bytes(crate::service::secret().0);
-        match self.store.found(seats, lease_ms, self.rules, cluster).await {
+        let mut record = Record::new(cluster, lease_ms, self.rules, seats);
+        match from_fixed {
+            None => former.check_none(&record)?,
+            Some(above) => {
+                record.succeed_fixed(former.next_view(above)?, &former.seats);
+            }
+        }
+        match self.store.found_with(record).await {
             Ok(()) => Ok(()),
             Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_))) => {
                 Err(refusal(Code::Unavailable, error.to_string()))
@@ -347,6 +358,12 @@ fn check_hello(hello: &Hello, name: &str, address: &str, record: &Record) -> Res
         return wrong(format!(
             "the node at {address} belongs to the group already, as `{}`",
             seat.name
+        ));
+    }
+    if hello.former.is_some() {
+        return wrong(format!(
+            "`{name}` at {address} has the data directory of another group, whose locks and fences \
+             this group does not know: start it with an empty data directory, then try again"
         ));
     }
     match hello.cluster {

@@ -5,8 +5,7 @@
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
-//! All of it is plain values without clock, network and disk. No node uses this yet: the members of
-//! a group are fixed in its settings.
+//! All of it is plain values without clock, network and disk.
 
 mod command;
 mod keeper;

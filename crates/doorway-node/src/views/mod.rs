@@ -20,4 +20,4 @@ pub use change::{ClaimError, EndReason, Event, Notice, Output, ViewChange};
 pub use drive::Host;
 pub use epochs::{LearnOutcome, StartedView, View, ViewError, Views};
 pub use flush::HELD_LIMIT;
-pub use store::{EpochDirectory, EpochFile, EpochStore, Fixed, StoreError, Volatile};
+pub use store::{EpochDirectory, EpochFile, EpochStore, Fixed, StoreError, Volatile, last_epoch};

@@ -95,7 +95,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Drain(13, 10_000),
         Request::Evidence(14),
         Request::Members(15, MembersRequest::Show),
-        Request::Members(16, MembersRequest::Init { lease_ms: Some(10_000) }),
+        Request::Members(16, MembersRequest::Init { lease_ms: Some(10_000), from_fixed: Some(7) }),
         Request::Members(
             17,
             MembersRequest::Add { name: "d".to_owned(), address: "d.example:7001".to_owned() },

@@ -235,7 +235,8 @@ impl Acquisition<'_> {
     }
 
     /// Should the command ask again? If the lock is used with another number of permits, it may be
-    /// free later. If the node of this user is just stopping, the next one serves soon.
+    /// free later. If the node of this user is just stopping, the next one serves soon. Any other
+    /// node may be stopping too, or may not be a member of its group at the moment.
     fn is_worth_another_try(&self, now: Moment, refusal: &Refusal) -> bool {
         let within = self.wanted.within;
         if is_used_otherwise(refusal) {
@@ -247,8 +248,12 @@ impl Acquisition<'_> {
             Some(Duration::ZERO) => QUICK,
             Some(within) => within,
         };
-        let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
-        stops && self.link.endpoint().is_own() && now < self.begin.after(patience)
+        let may_pass = match refusal.code {
+            Code::Unavailable => within != Some(Duration::ZERO) || self.link.endpoint().is_own(),
+            Code::Gone => self.link.endpoint().is_own(),
+            _ => false,
+        };
+        may_pass && now < self.begin.after(patience)
     }
 
     /// The exit after a refusal. If the lock is not free, the message also says who holds it,
