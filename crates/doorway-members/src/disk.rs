@@ -72,7 +72,11 @@ pub(crate) enum Change {
     Cluster(u128),
     /// Forget everything but the seat, and begin a log with this entry, in this group. From now on
     /// the file is no copy.
-    Restart { cluster: u128, line: Box<Line>, born: Option<Duration> },
+    Restart {
+        cluster: u128,
+        line: Box<Line>,
+        born: Option<Duration>,
+    },
 }
 
 /// What a file contains.

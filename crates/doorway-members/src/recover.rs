@@ -98,12 +98,8 @@ impl Survivor {
     /// when this returns.
     pub fn found_alone(mut self, address: String, cluster: u128) -> Result<(), RecoverError> {
         let seat = Seat { address, voter: true, ..self.seat.clone() };
-        let mut record = Record::new(
-            cluster,
-            self.record.lease_ms,
-            self.record.rules,
-            vec![seat.clone()],
-        );
+        let mut record =
+            Record::new(cluster, self.record.lease_ms, self.record.rules, vec![seat.clone()]);
         (record.number, record.last) = (self.next_view(), self.record.last);
         let founder = Peer { founding: Some(Box::new(record)), ..Peer::of(&seat) };
         let line = Line::founding(BTreeMap::from([(seat.id.0, founder)]));

@@ -93,7 +93,8 @@ impl RaftStore {
     }
 
     async fn build(options: Options, switches: Switches) -> Result<Self, OpenError> {
-        let Options { data, group, name, address, former, connect, lease_ms, seed, threads } = options;
+        let Options { data, group, name, address, former, connect, lease_ms, seed, threads } =
+            options;
         let mut rng = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (disk, mut content) = Disk::open(data, || rng.u64(1..))?;
         let ending = Ending::new();

@@ -86,6 +86,8 @@ mod tests {
         former.count(SeatId(4), Some(FormerGroup { epoch: 0, view: 20 }));
         assert_eq!(former.next_view(0), Ok(20 + VIEW_STEP));
         assert_eq!(former.seats, [1, 3, 4].map(SeatId));
-        assert!(former.next_view(u64::MAX).is_err() && former.next_view(Fence::VIEW_LIMIT).is_err());
+        assert!(
+            former.next_view(u64::MAX).is_err() && former.next_view(Fence::VIEW_LIMIT).is_err()
+        );
     }
 }

@@ -99,6 +99,7 @@ impl Sessions {
                 waiting,
                 ..
             } => {
+                self.check_lease_length()?;
                 let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
                 for more in claims {
                     held.extend(more.held);

@@ -91,6 +91,15 @@ impl Sessions {
         }
     }
 
+    /// Refuse to go on with a session before the node knows how long a lease is: the client would
+    /// get a TTL of zero. The client tries again.
+    pub(super) fn check_lease_length(&self) -> Result<(), Refusal> {
+        match &self.promise {
+            Some(promise) if promise.lease.length.is_zero() => Err(no_member()),
+            _ => Ok(()),
+        }
+    }
+
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or
     /// give those that were held back before.
     pub(super) fn withhold(&mut self, now: Moment, first: usize, out: &mut Vec<Output>) {

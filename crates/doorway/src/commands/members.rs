@@ -28,14 +28,12 @@ const LOOK: Duration = Duration::from_millis(200);
 /// and state as the node sees them, and how many votes are left. Changes need root or the user of
 /// the node, at its Unix socket.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     doorway members                           show the members\n  \
     doorway members --wait 1m                 wait until all of them are in the view\n  \
     doorway members init                      found the group, once, at one node\n  \
     doorway members add d d.example:7001      add a machine\n  \
-    doorway members replace c                 let a machine with a new disk in again"
-)]
+    doorway members replace c                 let a machine with a new disk in again")]
 pub(crate) struct Args {
     #[command(subcommand)]
     task: Option<Task>,
@@ -160,7 +158,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Args { task, show: Show { wait, json, node } } = args;
     let Some(task) = task else { return show(*wait, *json, node, out) };
     if wait.is_some() {
-        let text = "--wait goes with no task: change the members first, then `doorway members --wait`";
+        let text =
+            "--wait goes with no task: change the members first, then `doorway members --wait`";
         return Err(Exit::new(exit::USAGE, text).into());
     }
     let request = match task {

@@ -90,6 +90,8 @@ struct Acquisition<'a> {
     /// When to ask for the next lock again.
     retry_at: Moment,
     backoff: Backoff,
+    /// Why the node has not served this client yet, for as long as that is so.
+    declined: Option<Refusal>,
     /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
@@ -123,6 +125,7 @@ pub(crate) fn acquire(
         request: 0,
         retry_at: Moment::NEVER,
         backoff: Backoff::new(DELAYS.0, DELAYS.1),
+        declined: None,
         question: None,
     };
     // The first request is queued before there is a connection: it is sent with the greeting.
@@ -200,6 +203,7 @@ impl Acquisition<'_> {
     fn event(&mut self, now: Moment, event: Event) -> Result<(), Exit> {
         match event {
             Event::Welcome { node, scope, session, ttl, .. } => {
+                self.declined = None;
                 let locks = std::mem::take(&mut self.grants.locks);
                 self.grants = Grants { locks, node, scope: Some(scope), session, ttl };
             }
@@ -211,12 +215,15 @@ impl Acquisition<'_> {
             }
             Event::Refused { number, refusal } if number == self.request => {
                 if self.is_worth_another_try(now, &refusal) {
+                    self.declined = (refusal.code == Code::Unavailable).then_some(refusal);
                     self.again(now);
                 } else if is_used_otherwise(&refusal) {
                     let refusal = Refusal { code: Code::NotFree, text: refusal.text };
                     return Err(Exit::refusal(&refusal, self.wanted.conflict));
                 } else {
-                    return Err(self.refused(&refusal));
+                    // The last attempt may have been too short for an answer.
+                    let first = self.declined.take().filter(|_| refusal.code == Code::Unavailable);
+                    return Err(self.refused(&first.unwrap_or(refusal)));
                 }
             }
             Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {

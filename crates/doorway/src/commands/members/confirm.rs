@@ -10,7 +10,8 @@ pub(super) fn confirm(question: &str, yes: bool) -> Result<(), Exit> {
         return Ok(());
     }
     if !stdin().is_terminal() {
-        let text = "nothing was changed: add --yes to go on, because there is no terminal to ask at";
+        let text =
+            "nothing was changed: add --yes to go on, because there is no terminal to ask at";
         return Err(Exit::new(exit::USAGE, text));
     }
     let mut answer = String::new();

@@ -62,15 +62,15 @@ impl Group {
         let join: Vec<String> =
             join.iter().map(|other| format!("\"{}\"", self.addresses[*other])).collect();
         let (address, join) = (self.address(node), join.join(", "));
-        let members = format!("[members]\naddress = \"{address}\"\njoin = [{join}]\nlease = \"2s\"\n");
+        let members =
+            format!("[members]\naddress = \"{address}\"\njoin = [{join}]\nlease = \"2s\"\n");
         self.configure(node, &members);
     }
 
     /// Settings for a machine of a group with a fixed list of members.
     pub(crate) fn fix(&self, node: usize) {
-        let member = |(name, address)| {
-            format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\n")
-        };
+        let member =
+            |(name, address)| format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\n");
         let members: String = NAMES.iter().zip(&self.addresses).take(3).map(member).collect();
         self.configure(node, &members);
     }

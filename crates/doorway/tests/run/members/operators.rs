@@ -142,7 +142,9 @@ fn mistakes_change_nothing() {
     for (after, before) in [group.members(0)["seats"].clone()].iter().zip([before]) {
         let names = |seats: &serde_json::Value| -> Vec<String> {
             let seats = seats.as_array().unwrap().iter();
-            seats.map(|seat| format!("{}{}{}", seat["name"], seat["seat"], seat["address"])).collect()
+            seats
+                .map(|seat| format!("{}{}{}", seat["name"], seat["seat"], seat["address"]))
+                .collect()
         };
         assert_eq!(names(after), names(&before));
     }
@@ -167,7 +169,8 @@ fn a_request_waits_until_its_node_is_a_member() {
     let said = group.mistake(0, "run -n x -- true", 69);
     assert!(said.contains("no member of its group at the moment"), "{said}");
     let begin = std::time::Instant::now();
-    assert!(group.mistake(0, "run -w 1 x -- true", 69).contains("no member of its group"));
+    let said = group.mistake(0, "run -w 1 x -- true", 69);
+    assert!(said.contains("no member of its group"), "{said}");
     assert!(begin.elapsed() >= LEASE / 2, "it has waited: {:?}", begin.elapsed());
     let job = group.run(0, "-w 60 --verbose x", "echo > held");
     group.answer(0, "members --socket @nowhere init --socket @nowhere --help");
@@ -176,4 +179,28 @@ fn a_request_waits_until_its_node_is_a_member() {
     until("the lock is held", || group.place.file("held").exists());
     assert!(job.end().success());
     assert!(group.mistake(0, "members --wait 1 lease 3s", 64).contains("--wait"));
+}
+
+/// Every metric that the alert rules and the dashboard use is served.
+#[test]
+fn the_alert_rules_and_the_dashboard_use_metrics_that_exist() {
+    let group = Group::founded();
+    let metrics = group.get(0, "/metrics");
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    for file in ["prometheus/doorway.rules.yml", "grafana/doorway.json"] {
+        let path = format!("{}/../../packaging/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(&path).expect(file);
+        let names: Vec<&str> =
+            text.split(|letter| !is_word(letter)).filter(|it| it.starts_with("doorway_")).collect();
+        assert!(names.len() > 8, "{file}: {names:?}");
+        for name in names {
+            let line = metrics.lines().find(|line| {
+                line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']))
+            });
+            assert!(line.is_some(), "{file} uses {name}, which is not in\n{metrics}");
+        }
+        if file.ends_with("json") {
+            serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+        }
+    }
 }
