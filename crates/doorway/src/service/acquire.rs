@@ -75,6 +75,12 @@ fn is_used_otherwise(refusal: &Refusal) -> bool {
     refusal.code == Code::NotServed && refusal.text.ends_with(", or wait")
 }
 
+/// Does the node refuse the request only for now, because it stops or is no member of its group? As
+/// with permits, its text says so.
+fn says_to_wait(refusal: &Refusal) -> bool {
+    refusal.code == Code::Unavailable && refusal.text.contains("ask again")
+}
+
 /// The state of acquiring locks.
 struct Acquisition<'a> {
     wanted: &'a LockRequest<'a>,
@@ -215,7 +221,9 @@ impl Acquisition<'_> {
             }
             Event::Refused { number, refusal } if number == self.request => {
                 if self.is_worth_another_try(now, &refusal) {
-                    self.declined = (refusal.code == Code::Unavailable).then_some(refusal);
+                    if says_to_wait(&refusal) {
+                        self.declined = Some(refusal);
+                    }
                     self.again(now);
                 } else if is_used_otherwise(&refusal) {
                     let refusal = Refusal { code: Code::NotFree, text: refusal.text };
@@ -255,11 +263,11 @@ impl Acquisition<'_> {
             Some(Duration::ZERO) => QUICK,
             Some(within) => within,
         };
-        let may_pass = match refusal.code {
-            Code::Unavailable => within != Some(Duration::ZERO) || self.link.endpoint().is_own(),
-            Code::Gone => self.link.endpoint().is_own(),
-            _ => false,
-        };
+        let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
+        let may_pass = self.link.endpoint().is_own() && stops
+            || within != Some(Duration::ZERO)
+                && (says_to_wait(refusal)
+                    || self.declined.is_some() && refusal.code == Code::Unavailable);
         may_pass && now < self.begin.after(patience)
     }
 
