@@ -1,11 +1,11 @@
-//! The state machine: the record to which the log is applied.
+//! The state machine: the record and the holds to which the log is applied.
 //!
-//! The record itself is in memory. On disk are its last snapshot and the log behind it, from which
-//! it is made again after a restart.
+//! Both are in memory. On disk are their last snapshot and the log behind it, from which they are
+//! made again after a restart.
 
 use std::sync::Arc;
 
-use doorway_node::members::{Answer, Record, RecordError};
+use doorway_node::members::{Answer, AuditLog, GroupState, Holds, Record, RecordError};
 use openraft::storage::RaftStateMachine;
 use openraft::{AnyError, EntryPayload, OptionalSend, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::Mutex;
@@ -24,6 +24,7 @@ pub(crate) struct Machine {
     state: Arc<Mutex<State>>,
     /// The newest record, for all who watch it.
     records: watch::Sender<Option<Arc<Record>>>,
+    holds: watch::Sender<Arc<Holds>>,
     writer: Writer,
     #[cfg(test)]
     pub(crate) applied: Arc<Mutex<Vec<(LogId, Image)>>>,
@@ -33,7 +34,7 @@ pub(crate) struct Machine {
 struct State {
     last: Option<LogId>,
     membership: StoredMembership,
-    record: Image,
+    image: Image,
     snapshot: Option<Snapshot>,
 }
 
@@ -46,10 +47,11 @@ impl Machine {
             state.replace(&snapshot.meta, &snapshot.snapshot);
         }
         state.snapshot = snapshot;
-        let records = watch::Sender::new(state.record.clone());
+        let (record, holds) = parts(&state.image);
         Self {
             state: Arc::new(Mutex::new(state)),
-            records,
+            records: watch::Sender::new(record),
+            holds: watch::Sender::new(holds),
             writer,
             #[cfg(test)]
             applied: Arc::default(),
@@ -58,6 +60,32 @@ impl Machine {
 
     pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
         self.records.subscribe()
+    }
+
+    pub(crate) fn holds(&self) -> watch::Receiver<Arc<Holds>> {
+        self.holds.subscribe()
+    }
+
+    /// The audit log.
+    pub(crate) fn audit(&self) -> Arc<AuditLog> {
+        let state = self.state.lock();
+        state.image.as_ref().map(|image| Arc::clone(&image.audit)).unwrap_or_default()
+    }
+
+    /// Show the newest state to all who watch it. The holds come first, because a node starts a view
+    /// only when it knows the holds of its record.
+    fn show(&self, image: &Image) {
+        let (record, holds) = parts(image);
+        self.holds.send_if_modified(|known| {
+            let changed = !Arc::ptr_eq(known, &holds);
+            *known = holds;
+            changed
+        });
+        self.records.send_if_modified(|known| {
+            let changed = *known != record;
+            *known = record;
+            changed
+        });
     }
 
     /// Keep a snapshot, unless there is a newer one: a snapshot that is being made here may be
@@ -89,14 +117,14 @@ pub(crate) fn newest(content: &mut Content) -> Image {
     for line in std::mem::take(&mut content.log).into_values() {
         state.apply(Entry::from(line));
     }
-    state.record
+    state.image
 }
 
 impl State {
     fn replace(&mut self, meta: &SnapshotMeta, image: &Image) {
         self.last = meta.last_log_id;
         self.membership = meta.last_membership.clone();
-        self.record.clone_from(image);
+        self.image.clone_from(image);
     }
 
     fn apply(&mut self, entry: Entry) -> Answer {
@@ -109,20 +137,20 @@ impl State {
             EntryPayload::Blank => {}
             EntryPayload::Normal(command) => {
                 // The first entry of the log founds the group, so there is a record.
-                let Some(record) = &mut self.record else {
+                let Some(state) = &mut self.image else {
                     return Answer::Refused(RecordError::UnknownSeat);
                 };
-                return Arc::make_mut(record).apply(&command);
+                return state.apply(&command);
             }
             EntryPayload::Membership(membership) => {
-                if self.record.is_none() {
+                if self.image.is_none() {
                     let mut founders = membership.nodes().filter_map(|(_, it)| it.founding.clone());
-                    self.record = founders.next().map(|record| Arc::new(*record));
+                    self.image = founders.next().map(|state| GroupState::from(*state));
                 }
                 self.membership = StoredMembership::new(Some(entry.log_id), membership);
             }
         }
-        Answer::Done(self.record.as_ref().map_or(0, |record| record.number))
+        Answer::Done(self.image.as_ref().map_or(0, |state| state.record.number))
     }
 }
 
@@ -140,20 +168,16 @@ impl RaftStateMachine<TypeConfig> for Machine {
         I::IntoIter: OptionalSend,
     {
         let mut answers = Vec::new();
-        let record = {
+        let image = {
             let mut state = self.state.lock();
             for entry in entries {
                 answers.push(state.apply(entry));
                 #[cfg(test)]
-                self.applied.lock().extend(state.last.map(|last| (last, state.record.clone())));
+                self.applied.lock().extend(state.last.map(|last| (last, state.image.clone())));
             }
-            state.record.clone()
+            state.image.clone()
         };
-        self.records.send_if_modified(|known| {
-            let changed = *known != record;
-            *known = record;
-            changed
-        });
+        self.show(&image);
         Ok(answers)
     }
 
@@ -173,7 +197,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
         let snapshot = Snapshot { meta: meta.clone(), snapshot: image };
         self.keep(&snapshot).await?;
         self.state.lock().replace(&snapshot.meta, &snapshot.snapshot);
-        self.records.send_replace(*snapshot.snapshot);
+        self.show(&snapshot.snapshot);
         Ok(())
     }
 
@@ -192,9 +216,17 @@ impl RaftSnapshotBuilder<TypeConfig> for Machine {
                 last_membership: state.membership.clone(),
                 snapshot_id: last,
             };
-            Snapshot { meta, snapshot: Box::new(state.record.clone()) }
+            Snapshot { meta, snapshot: Box::new(state.image.clone()) }
         };
         self.keep(&snapshot).await?;
         Ok(snapshot)
+    }
+}
+
+/// The record of a state, and its holds.
+fn parts(image: &Image) -> (Option<Arc<Record>>, Arc<Holds>) {
+    match image {
+        Some(GroupState { record, holds, .. }) => (Some(Arc::clone(record)), Arc::clone(holds)),
+        None => (None, Arc::default()),
     }
 }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use doorway_node::Fence;
-use doorway_node::members::{Record, Seat};
+use doorway_node::members::{AuditEntry, AuditLog, GroupState, Record, Seat};
 
 use crate::disk::{Change, Content, Disk};
-use crate::encoding::Line;
+use crate::encoding::{Line, Stored};
 use crate::error::OpenError;
 use crate::machine::newest;
 use crate::types::Peer;
@@ -60,7 +60,7 @@ pub enum RecoverError {
 /// node can use the file.
 pub struct Survivor {
     disk: Disk,
-    record: Arc<Record>,
+    state: GroupState,
     seat: Seat,
 }
 
@@ -70,18 +70,19 @@ impl Survivor {
         let no_group = || RecoverError::NoGroup(directory.to_owned());
         let (disk, mut content) = Disk::open_existing(directory)?.ok_or_else(no_group)?;
         let id = content.seat;
-        let record = newest(&mut content).ok_or_else(no_group)?;
+        let state = newest(&mut content).ok_or_else(no_group)?;
+        let record = &state.record;
         let seat = record.seats.iter().find(|seat| seat.id.0 == id).cloned();
         let seat = seat.ok_or(RecoverError::NoSeat)?;
         if record.number + VIEW_STEP >= Fence::VIEW_LIMIT {
             return Err(RecoverError::NoMoreViews(record.number));
         }
-        Ok(Self { disk, record, seat })
+        Ok(Self { disk, state, seat })
     }
 
     /// The newest record that the machine knows. Its last changes may never have been agreed on.
     pub fn record(&self) -> &Record {
-        &self.record
+        &self.state.record
     }
 
     /// The machine.
@@ -91,17 +92,27 @@ impl Survivor {
 
     /// The first view of the new group.
     pub fn next_view(&self) -> u64 {
-        self.record.number + VIEW_STEP
+        self.state.record.number + VIEW_STEP
     }
 
-    /// Found a group of this machine alone, with this address and this number. All of it is on disk
-    /// when this returns.
-    pub fn found_alone(mut self, address: String, cluster: u128) -> Result<(), RecoverError> {
+    /// Found a group of this machine alone, with this address and this number, and note that in the
+    /// audit log. Promises that are longer than a lease stay: their members are gone, so all of
+    /// their time is waited for. All of it is on disk when this returns.
+    pub fn found_alone(
+        mut self,
+        address: String,
+        cluster: u128,
+        entry: &AuditEntry,
+    ) -> Result<(), RecoverError> {
         let seat = Seat { address, voter: true, ..self.seat.clone() };
-        let mut record =
-            Record::new(cluster, self.record.lease_ms, self.record.rules, vec![seat.clone()]);
-        (record.number, record.last) = (self.next_view(), self.record.last);
-        let founder = Peer { founding: Some(Box::new(record)), ..Peer::of(&seat) };
+        let GroupState { record: old, holds, audit } = &self.state;
+        let mut record = Record::new(cluster, old.lease_ms, old.rules, vec![seat.clone()]);
+        (record.number, record.last, record.holds) = (self.next_view(), old.last, old.holds);
+        let mut audit = AuditLog::clone(audit);
+        audit.note(entry);
+        let (record, holds, audit) = (Arc::new(record), Arc::clone(holds), Arc::new(audit));
+        let state = Stored::from(&GroupState { record, holds, audit });
+        let founder = Peer { founding: Some(Box::new(state)), ..Peer::of(&seat) };
         let line = Line::founding(BTreeMap::from([(seat.id.0, founder)]));
         let (line, born) = (Box::new(line), self.disk.born());
         let written = self.disk.write(&[Change::Restart { cluster, line, born }]);

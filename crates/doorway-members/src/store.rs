@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Record, SeatId, StoreHealth,
-    Unsure, ViewStore,
+    Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, Holds, Record, SeatId,
+    StoreHealth, Unsure, ViewStore,
 };
 use parking_lot::RwLock;
 use tokio::runtime::{Builder, Handle};
@@ -146,6 +146,11 @@ impl RaftStore {
         self.core.bond.cluster()
     }
 
+    /// What operators did to the group, as far as this node knows.
+    pub fn audit(&self) -> Arc<AuditLog> {
+        self.machine.audit()
+    }
+
     /// Wait until the store has ended: it was closed, or its disk or Raft has failed. Returns the
     /// reason. A node cannot go on without its store.
     pub async fn ended(&self) -> String {
@@ -174,6 +179,10 @@ impl ViewStore for RaftStore {
 
     fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
         self.machine.watch()
+    }
+
+    fn holds(&self) -> watch::Receiver<Arc<Holds>> {
+        self.machine.holds()
     }
 
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {

@@ -1,11 +1,12 @@
 //! The types with which this crate uses openraft.
 
 use std::fmt;
-use std::sync::Arc;
 
-use doorway_node::members::{Answer, Command, Record, Seat};
+use doorway_node::members::{Answer, Command, GroupState, Seat};
 use openraft::TokioRuntime;
 use serde::{Deserialize, Serialize};
+
+use crate::encoding::Stored;
 
 openraft::declare_raft_types!(
     /// The types of our replicated log.
@@ -30,18 +31,18 @@ pub(crate) type Snapshot = openraft::Snapshot<TypeConfig>;
 pub(crate) type StorageError = openraft::StorageError<u64>;
 pub(crate) type Metrics = openraft::RaftMetrics<u64, Peer>;
 
-/// The state that a snapshot contains: the record, once the group was founded.
-pub(crate) type Image = Option<Arc<Record>>;
+/// The state that a snapshot contains, once the group was founded.
+pub(crate) type Image = Option<GroupState>;
 
 /// What Raft knows of a seat besides its number.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) address: String,
-    /// The first record of the group, at the seat that founded it. The first entry of the log names
-    /// the voters. Because this record is in it, all replicas begin with the same record, and a
+    /// The first state of the group, at the seat that founded it. The first entry of the log names
+    /// the voters. Because this state is in it, all replicas begin with the same state, and a
     /// group cannot have voters without having a record.
-    pub(crate) founding: Option<Box<Record>>,
+    pub(crate) founding: Option<Box<Stored>>,
 }
 
 impl Peer {

@@ -18,11 +18,12 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::StartError;
+use crate::holds::{HoldError, Promises};
 use crate::link::Incarnation;
 use crate::locks::{Rule, ShardEffects};
 use crate::members::{
-    self, Answer, Keeper, Loss, MemberId, Output, PutId, Record, Seat, SeatId, StoreHealth, Unsure,
-    ViewStore,
+    self, Answer, Keeper, Loss, MemberId, Orphan, Output, PutId, Record, Seat, SeatId, StoreHealth,
+    Unsure, ViewStore,
 };
 use crate::net::{Backlog, Peer, PeerId};
 use crate::seating::Seating;
@@ -43,6 +44,7 @@ pub(crate) struct AgreedGroup {
     status: watch::Sender<KeeperStatus>,
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
+    pub(crate) promises: Promises,
 }
 
 /// What the keeper has decided last.
@@ -55,6 +57,8 @@ struct KeeperStatus {
     blocked: Option<String>,
     /// The membership was given up, as the program asked.
     left: bool,
+    /// The holds whose members are gone.
+    orphans: Arc<Vec<Orphan>>,
 }
 
 /// The membership of a node in a group that agrees on its members.
@@ -144,6 +148,7 @@ impl NodeShell {
                 rules: Box::new(move |size| by_size.rules_for(size)),
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
+                promises: Promises::default(),
             }),
             clock,
         };
@@ -163,6 +168,19 @@ impl NodeShell {
                     AgreedOutput::Tell(seat, message) => self.send(PeerId(seat.0), &message),
                     AgreedOutput::TellAll(message) => self.tell_all(&message),
                     AgreedOutput::Disown(range) => self.disown(&range, &mut effects),
+                    AgreedOutput::ShutDoor(name) => {
+                        let rule = self.rule_of(&name);
+                        self.shard(self.shard_of(&name)).shut_door(&name, rule);
+                    }
+                    AgreedOutput::OpenDoor(name) => {
+                        let shard = self.shard_of(&name);
+                        self.with_shard_deferred(shard, &mut effects, |shard, now, out| {
+                            shard.open_door(&name, now, out);
+                        });
+                        if std::mem::take(&mut effects.overdue) {
+                            views.step(AgreedEvent::Overdue, &mut out);
+                        }
+                    }
                     AgreedOutput::StopShards(view) => {
                         let number = view.number;
                         self.seatings.push(view_seating(group, view));
@@ -260,7 +278,7 @@ impl NodeShell {
         let ended = self.ended();
         tokio::pin!(ended);
         let Membership::Agreed(group) = &self.membership else { return };
-        let mut records = group.store.watch();
+        let (mut records, mut holds) = (group.store.watch(), group.store.holds());
         let first = tokio::select! {
             _ = &mut ended => return,
             first = records.wait_for(Option::is_some) => match first {
@@ -271,6 +289,8 @@ impl NodeShell {
         let Some(first) = first else { return };
         let mut keeper = Keeper::new(group.store.seat(), self.digest, nonce, Arc::clone(&first));
         let mut puts = JoinSet::new();
+        let held = Arc::clone(&holds.borrow_and_update());
+        self.tell(&mut keeper, group, members::Event::Holds(held), &mut puts);
         self.tell(&mut keeper, group, members::Event::Record(Arc::clone(&first)), &mut puts);
         if !self.is_reclaiming() {
             self.tell(&mut keeper, group, members::Event::Reclaimed, &mut puts);
@@ -294,6 +314,9 @@ impl NodeShell {
                     let Some(record) = records.borrow_and_update().clone() else { continue };
                     members::Event::Record(record)
                 }
+                Ok(()) = holds.changed() => {
+                    members::Event::Holds(Arc::clone(&holds.borrow_and_update()))
+                }
                 _ = ticks.tick() => {
                     let before = std::mem::replace(&mut leads, group.store.leads());
                     if leads == before {
@@ -315,10 +338,16 @@ impl NodeShell {
         event: members::Event,
         puts: &mut JoinSet<(PutId, Option<Answer>)>,
     ) {
-        // The views see a record before the keeper acts on it.
-        if let members::Event::Record(record) = &event {
-            self.meet_seats(record);
-            self.step_agreed(group, AgreedEvent::Record(Arc::clone(record)));
+        // The views see a record and holds before the keeper acts on them.
+        match &event {
+            members::Event::Record(record) => {
+                self.meet_seats(record);
+                self.step_agreed(group, AgreedEvent::Record(Arc::clone(record)));
+            }
+            members::Event::Holds(holds) => {
+                self.step_agreed(group, AgreedEvent::Holds(Arc::clone(holds)));
+            }
+            _ => {}
         }
         let mut out = Vec::new();
         keeper.step(self.both_clocks(), event, &mut out);
@@ -373,6 +402,15 @@ impl NodeShell {
                         tracing::warn!(why, "this node cannot become a member; it tries again");
                     }
                 }
+                Output::Held { name, fence, refused } => {
+                    let held = refused.map_or(Ok(()), |why| Err(HoldError::Refused(why)));
+                    group.promises.held(&name, fence, held);
+                }
+                Output::Dropped { name, fence } => group.promises.dropped(&name, fence),
+                Output::Orphans(orphans) => {
+                    let orphans = Arc::new(orphans);
+                    group.status.send_modify(|status| status.orphans = orphans);
+                }
                 Output::GiveUp(members) => self.give_up(keeper.record(), group, &members),
             }
         }
@@ -408,6 +446,14 @@ impl NodeShell {
         let Membership::Agreed(group) = &self.membership else { return None };
         let end = group.status.borrow().lease.unwrap_or_default();
         Some(end.saturating_sub(self.now()))
+    }
+
+    /// The holds whose members are gone.
+    pub(crate) fn orphans(&self) -> Arc<Vec<Orphan>> {
+        match &self.membership {
+            Membership::Agreed(group) => Arc::clone(&group.status.borrow().orphans),
+            Membership::Fixed(_) => Arc::default(),
+        }
     }
 
     /// The membership of this node, in a group that agrees on its members.

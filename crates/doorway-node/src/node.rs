@@ -14,8 +14,9 @@ use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
+use crate::holds::{ClosedLock, HoldError};
 use crate::lock_clients::LockClients;
-use crate::members::ViewStore;
+use crate::members::{Unsure, ViewStore};
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::reclaim::{ReclaimError, reclaim};
@@ -159,6 +160,41 @@ impl Node {
     /// it may be dropped at any time.
     pub async fn leave(&self) {
         self.0.shell.leave_group().await;
+    }
+
+    /// Let the group keep a lock that a client of this node holds, even if this node dies: from then
+    /// on no other client gets the lock before this time has passed since the node was last a
+    /// member, before [`Node::drop_hold`], or before [`Node::break_closed`]. Without a length, the
+    /// lock is kept without end. The call may be repeated with a longer time.
+    ///
+    /// The grant may be lost while the group is asked. So the caller looks at
+    /// [`LockGuard::is_lost`](crate::LockGuard::is_lost) afterwards, before it tells its client.
+    ///
+    /// In a fixed group this does nothing: no other node ever takes over the locks of this one.
+    pub fn hold(
+        &self,
+        lock: &Name,
+        fence: Fence,
+        length: Option<Duration>,
+    ) -> impl Future<Output = Result<(), HoldError>> + Send + use<> {
+        self.0.shell.hold(lock.clone(), fence, length)
+    }
+
+    /// Undo [`Node::hold`], because the client has released the lock, or cannot believe any more
+    /// that it holds it. The group is told even if the future is dropped.
+    pub fn drop_hold(&self, lock: &Name, fence: Fence) -> impl Future<Output = ()> + Send + use<> {
+        self.0.shell.drop_hold(lock.clone(), fence)
+    }
+
+    /// The locks that are closed because members that are gone have promised them to clients.
+    pub fn closed_locks(&self) -> Vec<ClosedLock> {
+        self.0.shell.closed_locks()
+    }
+
+    /// Open a closed lock before its time. The caller must be sure that the client to which it was
+    /// promised does not use it any more. Returns how many promises have ended.
+    pub async fn break_closed(&self, lock: &Name, fence: Fence) -> Result<usize, Unsure> {
+        self.0.shell.break_closed(lock, fence).await
     }
 
     /// The membership of this node, in a group that agrees on its members; `None` in a fixed group.

@@ -159,7 +159,9 @@ impl NodeShell {
             awaited: self.awaited(),
             reclaiming: self.all_reclaiming(),
             silent: Vec::new(),
+            closed: self.closed_locks(),
         };
+        why.closed.retain(|closed| closed.lock == *lock);
         for NodeAnswer { node, clients, at } in heard {
             for client in clients.iter().filter(|client| client.lock == *lock) {
                 let who = self.who(*node, client, at.elapsed());

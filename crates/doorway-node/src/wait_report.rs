@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Fence, Mode, Name};
 
+use crate::holds::ClosedLock;
 use crate::messages::{ClientReport, ClientStatus};
 use crate::net::PeerId;
 
@@ -34,6 +35,8 @@ pub struct WaitReport {
     pub reclaiming: Vec<String>,
     /// The members that are connected but did not answer in time.
     pub silent: Vec<String>,
+    /// The promises of members that are gone, because of which the lock is closed.
+    pub closed: Vec<ClosedLock>,
 }
 
 /// A client that holds a lock or waits for it, at any node.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::report::{LockReport, Locks, MembersReport, NodeStatus, Scope};
+use crate::report::{AuditEntry, LockReport, Locks, MembersReport, NodeStatus, Scope};
 use crate::{Fence, Mode, Name};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
@@ -345,6 +345,9 @@ pub enum MembersRequest {
     },
     /// Change the lease of members, in milliseconds.
     Lease(u32),
+    /// Report what operators did, after the entry with this number. Only the user of the node and
+    /// root may ask for it. Answered by [`Reply::Audit`].
+    Log(u64),
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.
@@ -372,6 +375,8 @@ pub enum Reply {
     Stopping(u64),
     /// The members of the group, after the change that was asked for.
     Members(u64, Box<MembersReport>),
+    /// The next entries of the audit log, the oldest first; none if there are no more.
+    Audit(u64, Vec<AuditEntry>),
 }
 
 impl Reply {
@@ -386,7 +391,8 @@ impl Reply {
             | Self::Locks(number, _)
             | Self::Status(number, _)
             | Self::Done(number)
-            | Self::Members(number, _) => Some(*number),
+            | Self::Members(number, _)
+            | Self::Audit(number, _) => Some(*number),
             Self::Lost(..) | Self::Stopping(_) => None,
         }
     }

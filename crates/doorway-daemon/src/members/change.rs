@@ -14,6 +14,7 @@ use doorway_node::members::{
 use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
 use tokio::time::{sleep, timeout};
 
+use super::audit::{self, Operator};
 use super::former::Former;
 use super::{Members, voters};
 use crate::principal::Principal;
@@ -21,10 +22,10 @@ use crate::service::Service;
 use crate::sessions::refusals::refusal;
 
 /// How many times a command is sent that the group does not answer.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// How long to wait before a command is sent again.
-const PAUSE: Duration = Duration::from_millis(300);
+pub(super) const PAUSE: Duration = Duration::from_millis(300);
 
 /// How long to wait until this node has learnt of a change.
 const NEWS: Duration = Duration::from_secs(2);
@@ -33,7 +34,7 @@ impl Service {
     /// Report or change the members of the group on behalf of a client.
     pub(crate) async fn members(
         &self,
-        principal: &Principal,
+        operator: &Operator,
         request: MembersRequest,
     ) -> Result<MembersReport, Refusal> {
         let Some(members) = self.store() else {
@@ -42,17 +43,18 @@ impl Service {
             return Err(refusal(Code::NotServed, text));
         };
         if request != MembersRequest::Show {
-            if !principal.is_owner() {
-                let text =
-                    "only root and the user of the node can change its group, at its Unix socket";
-                return Err(refusal(Code::Forbidden, text));
-            }
+            owner(&operator.principal)?;
             let Ok(_one) = members.changing.try_lock() else {
                 let text = "another change of the members is under way at this node; try again";
                 return Err(refusal(Code::Busy, text));
             };
-            members.change(self, request.clone()).await?;
-            tracing::info!(by = principal.name, ?request, "the members were changed");
+            let title = audit::title(&request);
+            let changed = members.change(self, request).await;
+            if changed.is_ok() {
+                tracing::info!(by = operator.principal.name, "the members were changed: {title}");
+            }
+            members.note(operator, title, &changed).await;
+            changed?;
         }
         Ok(members.report(self.node()))
     }
@@ -66,7 +68,7 @@ impl Service {
 impl Members {
     async fn change(&self, service: &Service, request: MembersRequest) -> Result<(), Refusal> {
         match request {
-            MembersRequest::Show => Ok(()),
+            MembersRequest::Show | MembersRequest::Log(_) => Ok(()),
             MembersRequest::Init { lease_ms, from_fixed } => self.init(lease_ms, from_fixed).await,
             MembersRequest::Add { name, address } => self.add(&name, &address).await,
             MembersRequest::Remove { name, force } => self.remove(service, &name, force).await,
@@ -335,6 +337,15 @@ impl Members {
     fn is_reachable(&self, seat: SeatId) -> bool {
         self.store.health().reachable.contains(&seat)
     }
+}
+
+/// Refuse a client that may not change the group.
+pub(super) fn owner(principal: &Principal) -> Result<(), Refusal> {
+    if principal.is_owner() {
+        return Ok(());
+    }
+    let text = "only root and the user of the node may do this to its group, at its Unix socket";
+    Err(refusal(Code::Forbidden, text))
 }
 
 fn seat_by_name<'a>(record: &'a Record, name: &str) -> Result<&'a Seat, Refusal> {

@@ -1,6 +1,7 @@
 //! The members of a group that agrees on them: how the service opens their store, reports them,
 //! and changes them for an operator.
 
+pub(crate) mod audit;
 mod change;
 mod former;
 mod recover;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use doorway_members::{RecoverError, Survivor};
 use doorway_node::members::Seat;
+use doorway_protocol::AuditEntry;
 
 use crate::settings::Settings;
 
@@ -42,7 +43,18 @@ impl Recovery {
     pub fn perform(self) -> Result<String, NoRecovery> {
         let Self { survivor, group, address } = self;
         let (name, view) = (survivor.seat().name.clone(), survivor.next_view());
-        survivor.found_alone(address, u128::from_le_bytes(crate::service::secret().0))?;
+        let uid = rustix::process::geteuid().as_raw();
+        let entry = AuditEntry {
+            at: super::audit::now(),
+            node: name.clone(),
+            who: format!("uid {uid}"),
+            from: "the data directory, while the node was stopped".to_owned(),
+            what: "recover --alone".to_owned(),
+            result: "done".to_owned(),
+            ..AuditEntry::default()
+        };
+        let cluster = u128::from_le_bytes(crate::service::secret().0);
+        survivor.found_alone(address, cluster, &entry)?;
         Ok(format!(
             "founded the group {group} with {name} alone, at view {view}: start its node, and then \
              add other machines with `doorway members add NAME ADDRESS`"

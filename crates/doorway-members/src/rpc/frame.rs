@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use crate::encoding::{Ballot, Line, Picture, Place};
 use crate::error::AskError;
 
-/// The longest message, in bytes.
-pub(crate) const LIMIT: usize = 1 << 20;
+/// The longest message, in bytes. A snapshot is one message: it has the record, at most 2,000 holds
+/// and at most 1,000 entries of the audit log, which are less than 2 MiB in sum.
+pub(crate) const LIMIT: usize = 1 << 21;
 
 /// How many questions on one connection may wait for their answers.
 pub(crate) const IN_FLIGHT: usize = 64;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Record, ViewStore as _};
+use doorway_node::members::{Answer, Command, GroupState, Record, ViewStore as _};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -24,7 +24,7 @@ const STEPS: usize = 25;
 #[derive(Default)]
 struct Referee {
     /// What was applied at each place of the log.
-    applied: BTreeMap<u64, (LogId, Option<Arc<Record>>)>,
+    applied: BTreeMap<u64, (LogId, Option<GroupState>)>,
     /// The answers to commands that begin a new view.
     views: Arc<Mutex<Vec<u64>>>,
 }

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, MemberId, Record, RecordError, Seat, SeatId, ViewStore as _,
+    Answer, Command, HOLDS_LIMIT, HoldId, MemberId, Record, RecordError, Seat, SeatId,
+    ViewStore as _,
 };
+use doorway_node::{Fence, Name};
 use tokio::time::sleep;
 
 use super::world::{CLUSTER, LEASE, LEASE_MS, RULES, World, join};
@@ -333,4 +335,35 @@ async fn the_times_of_raft_follow_the_lease_of_the_group() {
     world.settle(LEASE, |world| heartbeats(world, 500)).await;
     assert_eq!(world.insist("b", join(seat, 2)).await, Answer::Joined(MemberId(2)));
     world.agree().await;
+}
+
+/// As many holds as a group may have, with the longest names, reach a member in a snapshot.
+#[tokio::test(start_paused = true)]
+async fn holds_are_kept_and_fit_into_a_snapshot() {
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let seat = world.seat("a", true).id;
+    let Answer::Joined(member) = world.insist("a", join(seat, 1)).await else { panic!() };
+    world.kill("c").await;
+    let name = |number: usize| {
+        Name::new(&format!("{number:0>width$}", width = Name::MAX)).expect("a long name")
+    };
+    for number in 0..HOLDS_LIMIT {
+        let fence = Fence::new(Fence::VIEW_LIMIT - 1, Fence::CLOCK_LIMIT);
+        let id = HoldId { name: name(number), fence, member };
+        let answer = world.insist("a", Command::Hold { id, length_ms: Some(u64::MAX) }).await;
+        assert!(matches!(answer, Answer::Done(_)), "{answer:?}");
+    }
+    world.start("c").await;
+    world.agree().await;
+    let kept = |world: &World, name: &str| {
+        let holds = world.store(name).holds().borrow().clone();
+        (holds.added(), holds.iter().count())
+    };
+    for name in ["a", "b", "c"] {
+        assert_eq!(kept(&world, name), (HOLDS_LIMIT as u64, HOLDS_LIMIT), "{name}");
+    }
+    world.kill("b").await;
+    world.start("b").await;
+    world.agree().await;
+    assert_eq!(kept(&world, "b"), (HOLDS_LIMIT as u64, HOLDS_LIMIT), "after a restart");
 }

@@ -53,6 +53,8 @@ pub struct Lock<M: ?Sized> {
     wait: Option<Box<Wait>>,
     /// Grants since the node entered, or since no other node was waiting.
     turns: u32,
+    /// No client of this node may enter for now, and the node does not ask for the lock.
+    shut: bool,
 }
 
 /// What a lock needs while clients wait for it.
@@ -69,15 +71,15 @@ where
     Box<M>: Clone,
 {
     fn clone(&self) -> Self {
-        let Self { machine, inside, wait, turns } = self;
+        let Self { machine, inside, wait, turns, shut } = self;
         let (machine, inside, wait) = (machine.clone(), inside.clone(), wait.clone());
-        Self { machine, inside, wait, turns: *turns }
+        Self { machine, inside, wait, turns: *turns, shut: *shut }
     }
 }
 
 impl<M: ?Sized> Default for Lock<M> {
     fn default() -> Self {
-        Self { machine: None, inside: SmallVec::new(), wait: None, turns: 0 }
+        Self { machine: None, inside: SmallVec::new(), wait: None, turns: 0, shut: false }
     }
 }
 
@@ -102,6 +104,18 @@ impl<M: Machine + ?Sized> Lock<M> {
     /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
+    }
+
+    /// From now on no client enters, and the node does not ask for the lock. What other nodes ask
+    /// for is answered as always.
+    pub fn shut(&mut self) {
+        self.shut = true;
+    }
+
+    /// Undo [`Lock::shut`]: the lock is requested for clients that wait.
+    pub fn reopen(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
+        self.shut = false;
+        self.settle(rule, out)
     }
 
     /// Put a client inside that held the lock before this process started. That is possible only
@@ -134,7 +148,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         mode: Mode,
         out: &mut LockEffects,
     ) -> Result<(), Fault> {
-        if self.waiters() == 0 && self.enter_at_once(rule, client, mode, out)? {
+        if self.waiters() == 0 && !self.shut && self.enter_at_once(rule, client, mode, out)? {
             return Ok(());
         }
         self.wait.get_or_insert_default().queue.push_back((client, mode));
@@ -171,7 +185,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         mode: Mode,
         out: &mut LockEffects,
     ) -> Result<(), Fault> {
-        if self.waiters() > 0 {
+        if self.waiters() > 0 || self.shut {
             return Ok(());
         }
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
@@ -239,6 +253,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             let (entered, event) = if spare {
                 (machine.release(&rule.group, &mut out.sends)?, LockEvent::Release)
             } else if let Some(mode) = next
+                && !self.shut
                 && machine.may_acquire(&rule.group, mode)
             {
                 (machine.acquire(&rule.group, mode, &mut out.sends)?, LockEvent::Acquire(mode))
@@ -259,7 +274,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         } else {
             mode == Mode::Shared && self.inside.iter().all(|(_, mode)| *mode == Mode::Shared)
         };
-        room && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
+        room && !self.shut && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
     }
 
     /// Does the node hold a permit that no client uses?

@@ -2,6 +2,7 @@
 
 mod clients;
 mod counters;
+mod door;
 mod early;
 mod effects;
 mod event;

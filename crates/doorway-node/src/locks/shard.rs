@@ -3,6 +3,7 @@
 //! Everything that happens to a shard is a method call, and the call puts what the node has to do
 //! about it into [`ShardEffects`]. Between two views clients may queue and leave, and none enters.
 
+use std::collections::BTreeMap;
 use std::iter::once;
 use std::mem::take;
 use std::sync::Arc;
@@ -84,6 +85,8 @@ pub struct Shard {
     /// Which members held each lock as the view began, for locks that have not started in it here.
     pub(super) holders: Holders,
     pub(super) early: EarlyMessages,
+    /// The locks that are closed to the clients of this node.
+    pub(super) shut: BTreeMap<Name, Slot>,
     pub(super) counters: Vec<LockCounters>,
     pub(super) effects: LockEffects,
 }
@@ -101,6 +104,7 @@ impl Shard {
             clients: Clients::default(),
             holders: Holders::default(),
             early: EarlyMessages::default(),
+            shut: BTreeMap::new(),
             counters: vec![LockCounters::default(); seating.rules.len()],
             effects: LockEffects::default(),
             seating,

@@ -1,8 +1,9 @@
 //! The commands that change the record of a group, and their answers.
 
-use doorway_protocol::Fence;
+use doorway_protocol::{AuditEntry, Fence};
 use serde::{Deserialize, Serialize};
 
+use super::holds::{HOLDS_LIMIT, HoldId};
 use super::record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, MemberId, NAME_LIMIT, SEATS_LIMIT, SHORTEST_LEASE_MS,
     Seat, SeatId,
@@ -90,6 +91,20 @@ pub enum Command {
         /// The fingerprint of the new rules.
         rules: u64,
     },
+    /// A member promises a client a lock for longer than the member's own lease, or makes such a
+    /// promise longer. If a process before it in its seat has made the promise, this member takes it
+    /// over.
+    Hold {
+        /// The promise.
+        id: HoldId,
+        /// Its length in milliseconds; none if it is without end.
+        length_ms: Option<u64>,
+    },
+    /// A promise is over: the lock was released or broken, or its time has passed. Nothing happens
+    /// if there is no such promise.
+    Drop(HoldId),
+    /// An operator did something, which the audit log keeps.
+    Note(AuditEntry),
 }
 
 /// The answer to a [`Command`].
@@ -154,4 +169,13 @@ pub enum RecordError {
     /// The lease is too short or too long.
     #[error("a lease takes {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} ms, not {0} ms")]
     BadLease(u32),
+    /// The group has made too many promises that are longer than a lease.
+    #[error(
+        "the group keeps {HOLDS_LIMIT} locks for longer than a lease already; release some, or ask \
+         for a shorter time"
+    )]
+    TooManyHolds,
+    /// The member that made a promise is gone, so nobody can take the promise over.
+    #[error("the group has removed the process that granted the lock")]
+    Orphan,
 }

@@ -17,12 +17,23 @@
 //!   in real time, also if the machine was suspended.
 //! - Others count 1.002 leases and 250 ms on the slower of the two clocks: at least 1.001 leases in
 //!   real time.
+//!
+//! # Holds
+//!
+//! A promise that is longer than the lease is a [hold](super::Holds). The keeper asks the store for
+//! the holds of its own clients, again and again until there is an answer, and drops those that
+//! are not wanted any more. It also counts how long it has known of each orphan, by the rules for
+//! leases above: the client counts the length from when it *sent* its last message, by the faster
+//! of two clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::{Fence, Name};
+
 use super::command::{Answer, Command, RecordError};
+use super::holds::{Hold, HoldId, Holds, longer};
 use super::record::{Member, MemberId, Record, SeatId};
 
 /// How many times a membership is renewed during one lease.
@@ -52,6 +63,12 @@ pub struct Now {
 }
 
 impl Now {
+    /// How much of a promise is left of which was known then, by those who have to wait for its end.
+    /// The one who made it counts at most its length, with the clock that is faster.
+    pub fn left(self, then: Self, length: Duration) -> Duration {
+        (length + length / 500 + MARGIN).saturating_sub(self.since(then))
+    }
+
     /// How much time has surely passed since then: as much as the slower clock says.
     fn since(self, then: Self) -> Duration {
         self.boot.saturating_sub(then.boot).min(self.raw.saturating_sub(then.raw))
@@ -63,6 +80,26 @@ impl Now {
 pub enum Event {
     /// The store has agreed on this record. An older one than before is ignored.
     Record(Arc<Record>),
+    /// The store has agreed on these holds.
+    Holds(Arc<Holds>),
+    /// A client of this process is to hold this lock for longer than the lease. Answered by
+    /// [`Output::Held`].
+    Hold {
+        /// The lock.
+        name: Name,
+        /// The fence of the grant.
+        fence: Fence,
+        /// The length in milliseconds; none if it is without end.
+        length_ms: Option<u64>,
+    },
+    /// A client of this process does not hold this lock any more, and does not believe so. This
+    /// may be a lock that it has lost with an earlier membership of this process. Answered by [`Output::Dropped`].
+    Drop {
+        /// The lock.
+        name: Name,
+        /// The fence of the grant.
+        fence: Fence,
+    },
     /// The answer to [`Output::Put`]; none if the store does not know whether the command was
     /// applied.
     Answer(PutId, Option<Answer>),
@@ -108,6 +145,35 @@ pub enum Output {
     /// Clients lose what they have reclaimed. The process stays away for a while, so that the group
     /// can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
+    /// The group keeps what [`Event::Hold`] asked for, or refuses to.
+    Held {
+        /// The lock.
+        name: Name,
+        /// The fence of the grant.
+        fence: Fence,
+        /// Why the group refuses.
+        refused: Option<RecordError>,
+    },
+    /// The group does not keep a lock any more, as [`Event::Drop`] asked.
+    Dropped {
+        /// The lock.
+        name: Name,
+        /// The fence of the grant.
+        fence: Fence,
+    },
+    /// These holds are orphans now, for reports: no others are.
+    Orphans(Vec<Orphan>),
+}
+
+/// A hold whose member is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Orphan {
+    /// What identifies it.
+    pub id: HoldId,
+    /// What was promised.
+    pub hold: Hold,
+    /// When this node has learnt that it is an orphan.
+    pub since: Now,
 }
 
 /// Why a membership is over.
@@ -157,8 +223,21 @@ struct Pending {
     sent: Duration,
 }
 
+/// A grant of a client of this process.
+type Grant = (Name, Fence);
+
+/// A hold that a client of this process is to have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Wanted {
+    length_ms: Option<u64>,
+    /// The group has agreed on it.
+    held: bool,
+    /// The group has agreed on it before, with another length.
+    earlier: bool,
+}
+
 /// What a command is for. Commands of one kind are not sent more often than necessary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Kind {
     Join,
     Renew(MemberId),
@@ -168,6 +247,8 @@ enum Kind {
     Forget(MemberId),
     Evict,
     Bump,
+    Hold(Grant, Option<u64>),
+    Drop(HoldId),
 }
 
 /// The membership of one process.
@@ -197,6 +278,16 @@ pub struct Keeper {
     deadline: Option<Duration>,
     /// The process does not join before this time.
     away_until: Duration,
+    holds: Arc<Holds>,
+    /// The holds that clients of this process are to have.
+    wanted: BTreeMap<Grant, Wanted>,
+    /// The holds that clients of this process had in earlier memberships, and may not have given up.
+    former: BTreeMap<Grant, MemberId>,
+    /// The holds that clients of this process have given up, until the group has dropped them. None
+    /// if it is a hold of this membership.
+    given_up: BTreeMap<Grant, Option<MemberId>>,
+    /// When this node has learnt of each orphan.
+    orphans: BTreeMap<HoldId, Now>,
 }
 
 impl Keeper {
@@ -222,6 +313,11 @@ impl Keeper {
             sent: BTreeMap::new(),
             deadline: None,
             away_until: Duration::ZERO,
+            holds: Arc::default(),
+            wanted: BTreeMap::new(),
+            former: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            orphans: BTreeMap::new(),
         }
     }
 
@@ -237,7 +333,21 @@ impl Keeper {
             self.lose_membership(now, id, Loss::Lapsed, out);
         }
         match event {
-            Event::Record(record) => self.learn(now, record),
+            Event::Record(record) => {
+                self.learn(now, record);
+                self.look_at_orphans(now, out);
+            }
+            Event::Holds(holds) => {
+                self.holds = holds;
+                self.look_at_orphans(now, out);
+            }
+            Event::Hold { name, fence, length_ms } => self.hold(name, fence, length_ms, out),
+            Event::Drop { name, fence } => {
+                let grant = (name, fence);
+                self.wanted.remove(&grant);
+                let former = self.former.remove(&grant);
+                self.given_up.insert(grant, former);
+            }
             Event::Answer(put, answer) => self.answered(put, answer, now, out),
             Event::Up(seat) => {
                 self.up.insert(seat);
@@ -349,6 +459,26 @@ impl Keeper {
                     }
                 }
             }
+            (Kind::Hold(grant, length_ms), Some(answer)) => {
+                let asked = |wanted: &&mut Wanted| wanted.length_ms == length_ms && !wanted.held;
+                let Some(wanted) = self.wanted.get_mut(&grant).filter(asked) else { return };
+                wanted.held = true;
+                let refused = match answer {
+                    Answer::Refused(why) => Some(why),
+                    _ => None,
+                };
+                // What the client was promised before stays promised.
+                if refused.is_some() && !wanted.earlier {
+                    self.wanted.remove(&grant);
+                }
+                let (name, fence) = grant;
+                out.push(Output::Held { name, fence, refused });
+            }
+            (Kind::Drop(HoldId { name, fence, .. }), Some(_)) => {
+                if self.given_up.remove(&(name.clone(), fence)).is_some() {
+                    out.push(Output::Dropped { name, fence });
+                }
+            }
             // A refused proposal is made again if its reason still holds. A command without an
             // answer may be applied later, and that is safe.
             _ => {}
@@ -365,7 +495,103 @@ impl Keeper {
         let wait = evicted || at > now.boot;
         self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
+        self.end_holds(id, out);
         out.push(Output::Discard(why));
+    }
+
+    /// A client is to have a hold. Before the process is a member, the hold waits.
+    fn hold(&mut self, name: Name, fence: Fence, length_ms: Option<u64>, out: &mut Vec<Output>) {
+        if matches!(self.stage, Stage::Gone | Stage::Leaving { ends: true, .. }) {
+            let refused = Some(RecordError::UnknownSeat);
+            return out.push(Output::Held { name, fence, refused });
+        }
+        let grant = (name, fence);
+        self.given_up.remove(&grant);
+        let known = self.wanted.get(&grant);
+        let earlier = known.is_some_and(|known| known.held || known.earlier);
+        let length_ms = known.map_or(length_ms, |known| longer(known.length_ms, length_ms));
+        self.wanted.insert(grant, Wanted { length_ms, held: false, earlier });
+    }
+
+    /// The membership is over: clients have lost what they hold. Holds that the group keeps become
+    /// orphans, because a client may not know yet that it has lost its lock.
+    fn end_holds(&mut self, id: MemberId, out: &mut Vec<Output>) {
+        let known = &self.holds;
+        self.former.retain(|(name, fence), member| {
+            let hold = HoldId { name: name.clone(), fence: *fence, member: *member };
+            known.get(&hold).is_some()
+        });
+        for ((name, fence), wanted) in std::mem::take(&mut self.wanted) {
+            if wanted.held || wanted.earlier {
+                self.former.insert((name.clone(), fence), id);
+            }
+            if !wanted.held {
+                let refused = Some(RecordError::NotAMember(id));
+                out.push(Output::Held { name, fence, refused });
+            }
+        }
+        self.given_up.values_mut().for_each(|member| *member = member.or(Some(id)));
+    }
+
+    /// Note which holds are orphans. Before all holds are known that precede the record, a length
+    /// may not be the last one.
+    fn look_at_orphans(&mut self, now: Now, out: &mut Vec<Output>) {
+        if self.holds.added() < self.record.holds {
+            return;
+        }
+        let orphans = self.holds.orphans(&self.record).map(|(id, _)| id);
+        let since = |id: &HoldId| self.orphans.get(id).copied().unwrap_or(now);
+        let orphans: BTreeMap<HoldId, Now> = orphans.map(|id| (id.clone(), since(id))).collect();
+        if orphans == self.orphans {
+            return;
+        }
+        self.orphans = orphans;
+        let orphan = |(id, since): (&HoldId, &Now)| {
+            let hold = *self.holds.get(id)?;
+            Some(Orphan { id: id.clone(), hold, since: *since })
+        };
+        out.push(Output::Orphans(self.orphans.iter().filter_map(orphan).collect()));
+    }
+
+    /// Ask for the holds that clients of this process are to have, and drop all others that this
+    /// member has: a command without an answer may have been applied late.
+    fn keep_holds(&mut self, now: Now, id: MemberId, out: &mut Vec<Output>) {
+        let missing = self.wanted.iter().filter(|(_, wanted)| !wanted.held);
+        let missing: Vec<_> =
+            missing.map(|(grant, wanted)| (grant.clone(), wanted.length_ms)).collect();
+        for (grant, length_ms) in missing {
+            let (name, fence) = grant.clone();
+            let command = Command::Hold { id: HoldId { name, fence, member: id }, length_ms };
+            self.put(now, Kind::Hold(grant, length_ms), command, out);
+        }
+        let own = self.holds.iter().map(|(hold, _)| hold).filter(|hold| hold.member == id);
+        let left = own.filter(|it| !self.wanted.contains_key(&(it.name.clone(), it.fence)));
+        for hold in left.cloned().collect::<Vec<_>>() {
+            self.put(now, Kind::Drop(hold.clone()), Command::Drop(hold), out);
+        }
+    }
+
+    /// Drop the holds that clients have given up.
+    fn drop_given_up(&mut self, now: Now, out: &mut Vec<Output>) {
+        let id = self.id();
+        let drops = self.given_up.iter().filter_map(|((name, fence), member)| {
+            Some(HoldId { name: name.clone(), fence: *fence, member: member.or(id)? })
+        });
+        for hold in drops.collect::<Vec<_>>() {
+            self.put(now, Kind::Drop(hold.clone()), Command::Drop(hold), out);
+        }
+    }
+
+    /// Propose to drop the orphans whose time has passed.
+    fn drop_orphans(&mut self, now: Now, out: &mut Vec<Output>) {
+        let over = |(id, since): (&HoldId, &Now)| {
+            let length = self.holds.get(id)?.length()?;
+            now.left(*since, length).is_zero().then(|| id.clone())
+        };
+        let over: Vec<HoldId> = self.orphans.iter().filter_map(over).collect();
+        for id in over {
+            self.put(now, Kind::Drop(id.clone()), Command::Drop(id), out);
+        }
     }
 
     /// Whether the process is this member, and does not leave.
@@ -378,6 +604,7 @@ impl Keeper {
             Stage::Member { id, .. } => {
                 self.deadline = None;
                 self.stage = Stage::Leaving { id, at: now.boot, ends: true };
+                self.end_holds(id, out);
             }
             Stage::Leaving { id, at, .. } => self.stage = Stage::Leaving { id, at, ends: true },
             Stage::Joining => {
@@ -396,21 +623,25 @@ impl Keeper {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
                 self.put(now, Kind::Join, Command::Join { seat, nonce, rules }, out);
             }
-            Stage::Leaving { id, at, .. } => {
-                if now.boot >= at {
+            Stage::Leaving { id, at, ends } => {
+                // What clients have released must not be closed because nobody is left to drop it.
+                if now.boot >= at && (!ends || self.given_up.is_empty()) {
                     self.put(now, Kind::Leave, Command::Leave { id }, out);
                 }
             }
             Stage::Member { id, since } => {
                 let cut = self.cut(now);
                 self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
+                self.keep_holds(now, id, out);
                 self.enter(now, id, since, out);
             }
             Stage::Gone => {}
         }
+        self.drop_given_up(now, out);
         if self.leads {
             self.remove(now, out);
             self.evict(now, out);
+            self.drop_orphans(now, out);
         }
     }
 
@@ -430,10 +661,10 @@ impl Keeper {
             let late = now.boot.saturating_sub(pending.sent) >= lease;
             pending.kind != kind || matches!(kind, Kind::Renew(_)) && !late
         });
-        self.pending.insert(put, Pending { kind, sent: now.boot });
         let interval = self.interval();
         self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
-        self.sent.insert(kind, now.boot);
+        self.sent.insert(kind.clone(), now.boot);
+        self.pending.insert(put, Pending { kind, sent: now.boot });
         out.push(Output::Put(put, command));
     }
 
@@ -449,12 +680,14 @@ impl Keeper {
         others.filter(silent).map(|member| member.id).collect()
     }
 
-    /// Take the seat, if this member waits, its clients have reclaimed their locks, and it has a
-    /// link with every member of the view that is alive.
+    /// Take the seat, if this member waits, its clients have reclaimed their locks, the group keeps
+    /// what they are promised, and it has a link with every member of the view that is alive.
     fn enter(&mut self, now: Now, id: MemberId, since: Duration, out: &mut Vec<Output>) {
         let waits = self.record.member(id).is_ok_and(|member| member.since.is_none());
+        // Holds of its predecessor that are not taken over would become orphans.
+        let keeps = self.wanted.values().all(|wanted| wanted.held);
         // Without a lease of its own it could not serve in the view.
-        if !waits || !self.reclaimed || self.deadline.is_none() {
+        if !waits || !self.reclaimed || !keeps || self.deadline.is_none() {
             return;
         }
         let absent = self.interval() * ABSENT;
@@ -472,6 +705,7 @@ impl Keeper {
             let (number, replaces) = (self.record.number, self.record.seen(self.seat, Some(id)));
             self.put(now, Kind::Enter, Command::Enter { id, number, replaces }, out);
         } else if now.boot.saturating_sub(since) > self.lease() * WAITING {
+            self.end_holds(id, out);
             out.push(Output::GiveUp(unlinked));
             let at = self.deadline.take().unwrap_or(now.boot);
             self.stage = Stage::Leaving { id, at, ends: false };
@@ -486,9 +720,9 @@ impl Keeper {
         let record = Arc::clone(&self.record);
         let dead = |member: &Member| {
             let lease = Duration::from_millis(member.lease_ms.into());
-            let wait = lease + lease / 500 + MARGIN;
+            let over = |stamp: &Stamp| now.left(stamp.at, lease).is_zero();
             let stamp = self.stamps.get(&member.id);
-            stamp.is_some_and(|stamp| stamp.beat == member.beat && now.since(stamp.at) >= wait)
+            stamp.is_some_and(|stamp| stamp.beat == member.beat && over(stamp))
         };
         let mut seats: Vec<SeatId> = record.members.iter().map(|member| member.seat).collect();
         seats.sort_unstable();

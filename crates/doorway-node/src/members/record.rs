@@ -121,14 +121,16 @@ pub struct Record {
     pub seats: Vec<Seat>,
     /// All members, in the order of their numbers.
     pub members: Vec<Member>,
+    /// How many times a hold was added or made longer: see [`Holds`](super::Holds).
+    pub holds: u64,
 }
 
 impl Record {
     /// The record of a new group. Its seats have no members yet.
     pub fn new(cluster: u128, lease_ms: u32, rules: u64, mut seats: Vec<Seat>) -> Self {
         seats.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        let (revision, number, last) = (0, 0, 0);
-        Self { cluster, revision, number, last, lease_ms, rules, seats, members: Vec::new() }
+        let (revision, number, last, holds, members) = (0, 0, 0, 0, Vec::new());
+        Self { cluster, revision, number, last, lease_ms, rules, seats, members, holds }
     }
 
     /// Go on where a group with a fixed list of members has ended. `number` has to be above all
@@ -154,7 +156,8 @@ impl Record {
         }
     }
 
-    /// Apply a command. If it is refused, nothing changes.
+    /// Apply a command. If it is refused, nothing changes. Of a command that changes holds, this is
+    /// the smaller part: see [`GroupState::apply`](super::GroupState::apply).
     pub fn apply(&mut self, command: &Command) -> Answer {
         match self.try_apply(command) {
             Ok(answer) => {
@@ -211,6 +214,13 @@ impl Record {
                 self.next_view()?;
                 self.rules = *rules;
             }
+            Command::Hold { id, .. } => {
+                if self.member(id.member)?.evicted {
+                    return Err(RecordError::Evicted(id.member));
+                }
+                self.holds += 1;
+            }
+            Command::Drop(_) | Command::Note(_) => {}
         }
         Ok(Answer::Done(self.number))
     }

@@ -1,8 +1,8 @@
 //! The store by which a group agrees on its record, as a node sees it.
 //!
-//! A node needs four things of a store: the newest record, an answer to a command, a hint whether
-//! to propose removals, and facts for people. How the store reaches agreement is its own affair: a
-//! replicated log, or a key that is replaced by compare-and-set.
+//! A node needs five things of a store: the newest record, the newest holds, an answer to a command,
+//! a hint whether to propose removals, and facts for people. How the store reaches agreement is its
+//! own affair: a replicated log, or a key that is replaced by compare-and-set.
 //!
 //! Stores of several nodes may have to talk to each other. They use the port and the certificates
 //! of the links, but connections of their own: a link keeps everything for an absent peer, and a
@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::command::{Answer, Command};
+use super::holds::Holds;
 use super::record::{Record, SeatId};
 
 /// A future that a trait object returns.
@@ -30,6 +31,9 @@ pub trait ViewStore: Send + Sync + 'static {
     /// The newest record that was seen here; none until the group was founded. An old record only
     /// delays.
     fn watch(&self) -> watch::Receiver<Option<Arc<Record>>>;
+
+    /// The newest holds that were seen here. They may be older or newer than the record.
+    fn holds(&self) -> watch::Receiver<Arc<Holds>>;
 
     /// Agree on a command. The future ends within a bounded time.
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>>;

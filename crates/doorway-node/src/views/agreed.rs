@@ -16,7 +16,10 @@
 //!    never runs or flushes for an older view again.
 //! 3. The view starts when all members have flushed for it. A member that has just entered is
 //!    awaited like all others: it may have taken over what its predecessor held.
-//! 4. When the membership of the node is over, the node forgets its views. Its clients lose what
+//! 4. It starts at a node only when the node knows all holds that precede its record
+//!    ([`Holds`]). The node keeps the locks of orphans closed to its own clients from before the
+//!    start of the view.
+//! 5. When the membership of the node is over, the node forgets its views. Its clients lose what
 //!    they hold, and it takes part in a view again under another number.
 //!
 //! # Claims
@@ -32,12 +35,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use doorway_core::NodeId;
-use doorway_protocol::Fence;
+use doorway_protocol::{Fence, Name};
 
 use super::change::{ClaimError, EndReason};
 use super::epochs::ViewError;
 use super::flush::FlushRound;
-use crate::members::{MemberId, Record, SeatId};
+use crate::members::{Holds, MemberId, Record, SeatId};
 use crate::messages::{Flush, HeldLock, Message};
 
 /// Something that has happened to a node and may matter for its views.
@@ -45,6 +48,8 @@ use crate::messages::{Flush, HeldLock, Message};
 pub enum AgreedEvent {
     /// The store or a peer has shown this record. An older one than before is ignored.
     Record(Arc<Record>),
+    /// The store has shown these holds.
+    Holds(Arc<Holds>),
     /// This process has become this member. It waits until it enters.
     Joined(MemberId),
     /// The membership of this process is over.
@@ -74,6 +79,10 @@ pub enum AgreedOutput {
     TellAll(Message),
     /// Take the locks from clients that reclaimed them under a fence of another view than these.
     Disown(Range<u64>),
+    /// Keep this lock closed to the clients of this node.
+    ShutDoor(Name),
+    /// Let clients enter this lock again.
+    OpenDoor(Name),
     /// Stop all shards for this view, and report [`AgreedEvent::ShardsStopped`].
     StopShards(AgreedView),
     /// Start the view of this number, for which the shards have stopped. The locks that each member
@@ -116,6 +125,8 @@ pub struct AgreedView {
 struct Round {
     view: AgreedView,
     snapshots: FlushRound,
+    /// How many holds precede the record of the view.
+    holds: u64,
 }
 
 /// The state of a node between events, as far as its views are concerned.
@@ -126,6 +137,10 @@ pub struct AgreedViews {
     me: Option<MemberId>,
     /// The newest record that is known; none until the group was founded.
     record: Option<Arc<Record>>,
+    /// The newest holds that the store has shown.
+    holds: Arc<Holds>,
+    /// The locks that are closed to the clients of this node.
+    shut: BTreeSet<Name>,
     /// The seats to which a link is up.
     up: BTreeSet<SeatId>,
     /// The view that runs, or for which the shards have stopped.
@@ -153,6 +168,8 @@ impl AgreedViews {
             seat,
             me: None,
             record: None,
+            holds: Arc::default(),
+            shut: BTreeSet::new(),
             up: BTreeSet::new(),
             current: None,
             next: None,
@@ -173,6 +190,10 @@ impl AgreedViews {
         }
         match event {
             AgreedEvent::Record(record) => self.learn(record, out),
+            AgreedEvent::Holds(holds) => {
+                self.holds = holds;
+                self.look_at_doors(out);
+            }
             AgreedEvent::Joined(member) => {
                 self.me = Some(member);
                 self.look(out);
@@ -232,6 +253,11 @@ impl AgreedViews {
         self.record.as_ref()
     }
 
+    /// The newest holds that the store has shown.
+    pub fn holds(&self) -> &Arc<Holds> {
+        &self.holds
+    }
+
     /// The number of the view that runs here, if one does.
     pub fn running(&self) -> Option<u64> {
         let current = self.current.as_ref()?;
@@ -244,7 +270,7 @@ impl AgreedViews {
             let away = next.view.members.iter().filter(|(seat, _)| self.is_away(*seat));
             return away.map(|(_, name)| name.clone()).collect();
         }
-        let Some(Round { view, snapshots }) = &self.current else { return Vec::new() };
+        let Some(Round { view, snapshots, .. }) = &self.current else { return Vec::new() };
         if snapshots.is_running() {
             return Vec::new();
         }
@@ -272,7 +298,20 @@ impl AgreedViews {
             out.push_back(AgreedOutput::TellAll(Message::Record(Record::clone(&record))));
         }
         self.record = Some(record);
+        self.look_at_doors(out);
         self.look(out);
+    }
+
+    /// Close the locks of orphans, and open those whose orphans were dropped. Record and holds come
+    /// separately, so one of them may be older. To close a lock too early harms nobody, and a lock
+    /// is opened only because the group has dropped its orphans, or never had one.
+    fn look_at_doors(&mut self, out: &mut VecDeque<AgreedOutput>) {
+        let Some(record) = &self.record else { return };
+        let orphans = self.holds.orphans(record).map(|(id, _)| id.name.clone());
+        let before = std::mem::replace(&mut self.shut, orphans.collect());
+        let shut = self.shut.difference(&before).cloned();
+        out.extend(shut.map(AgreedOutput::ShutDoor));
+        out.extend(before.difference(&self.shut).cloned().map(AgreedOutput::OpenDoor));
     }
 
     /// Find out what the record says about this process.
@@ -308,7 +347,7 @@ impl AgreedViews {
         if let Some(record) = &self.record {
             out.push_back(AgreedOutput::Tell(seat, Message::Record(Record::clone(record))));
         }
-        if let Some(Round { view, snapshots }) = &self.current
+        if let Some(Round { view, snapshots, .. }) = &self.current
             && view.place(seat).is_some()
         {
             let parts = snapshots.parts(&[view.number]).into_iter();
@@ -369,6 +408,7 @@ impl AgreedViews {
             return;
         }
         if let Some(current) = &mut self.current
+            && self.holds.added() >= current.holds
             && let Some(held) = current.snapshots.start()
         {
             out.push_back(AgreedOutput::StartShards(current.view.number, held));
@@ -397,6 +437,7 @@ impl Round {
         let place = record.seated().position(|member| member.id == me);
         let me = NodeId::at(place.expect("a round is made for a member of the view"));
         let snapshots = FlushRound::new(me, members.len());
-        Self { view: AgreedView { number: record.number, members, me }, snapshots }
+        let view = AgreedView { number: record.number, members, me };
+        Self { view, snapshots, holds: record.holds }
     }
 }

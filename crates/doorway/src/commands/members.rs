@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
-use doorway_protocol::{MembersReport, MembersRequest, SeatReport, SeatRole, SeatState};
+use doorway_protocol::{
+    AuditEntry, MembersReport, MembersRequest, SeatReport, SeatRole, SeatState,
+};
 use serde::Serialize;
 
 use super::print_json;
@@ -68,6 +70,11 @@ enum Task {
     ///
     /// Keep it to know what the group looked like. A data directory must never be copied back.
     Backup,
+    /// Show what operators did: who, when, from where, and what came of it
+    ///
+    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease` and `recover`, the last 1,000
+    /// of them. It is the same at all members. With --json each entry is one line.
+    Log,
     Recover(recover::Args),
 }
 
@@ -164,6 +171,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let request = match task {
         Task::Backup => return backup(node, out),
+        Task::Log => return log(node, *json, out),
         Task::Recover(args) => return recover::run(args, out),
         Task::Init(Init { lease, from_fixed, above }) => {
             MembersRequest::Init { lease_ms: *lease, from_fixed: from_fixed.then_some(*above) }
@@ -198,7 +206,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             Ok(writeln!(out, "replaced {name} in the group {group}: {}", votes(&report))?)
         }
         Task::Lease(_) => Ok(writeln!(out, "the lease is {} now", time(report.lease_ms.into()))?),
-        Task::Backup | Task::Recover(_) => Ok(()),
+        Task::Backup | Task::Log | Task::Recover(_) => Ok(()),
     }
 }
 
@@ -332,6 +340,29 @@ fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let MembersReport { group, view, lease_ms, .. } = &*report;
     let (view, lease_ms) = (*view, *lease_ms);
     print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect() })
+}
+
+fn log(node: &LookArgs, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut query = Query::look(&node.address)?;
+    let mut last = 0;
+    loop {
+        let request = MembersRequest::Log(last);
+        let entries = match query.answer(|machine, now| machine.members(now, request))? {
+            Answer::Audit(entries) => entries,
+            _ => return Err(unexpected_answer().into()),
+        };
+        let Some(newest) = entries.last() else { return Ok(()) };
+        last = newest.number;
+        for entry in &entries {
+            if json {
+                serde_json::to_writer(&mut *out, entry)?;
+                writeln!(out)?;
+            } else {
+                let AuditEntry { at, node, who, from, what, result, .. } = entry;
+                writeln!(out, "{at}  {who} at {node} ({from}): {what}: {result}")?;
+            }
+        }
+    }
 }
 
 /// Parses a lease, into milliseconds.

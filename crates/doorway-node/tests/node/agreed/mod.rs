@@ -1,6 +1,7 @@
 //! Groups that agree on their members: nodes die, come back, lose their lease, join and leave, and
 //! the others go on.
 
+mod holds;
 mod register;
 
 use std::sync::Arc;
@@ -86,6 +87,13 @@ impl Group {
             newest && running
         })
         .await;
+    }
+
+    /// Wait until the group has removed this node.
+    async fn together_without(&self, node: usize) {
+        let seat = SeatId(node as u64 + 1);
+        until("the node is removed", || self.register.record().members_of(seat).next().is_none())
+            .await;
     }
 
     async fn lock(&self, node: usize, name: &str) -> OwnedGuard {

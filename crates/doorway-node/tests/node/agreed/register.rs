@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, Record, SeatId, StoreHealth, Unsure,
-    ViewStore,
+    Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, SeatId,
+    StoreHealth, Unsure, ViewStore,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// The record, and the stores that have to be shown it.
+/// What the group has agreed on, and the stores that have to be shown it.
 pub(crate) struct Register {
-    record: Mutex<Record>,
+    state: Mutex<GroupState>,
     stores: Mutex<Vec<Arc<RegisterStore>>>,
 }
 
@@ -23,21 +23,23 @@ pub(crate) struct RegisterStore {
     seat: SeatId,
     register: Arc<Register>,
     shown: watch::Sender<Option<Arc<Record>>>,
+    holds: watch::Sender<Arc<Holds>>,
     cut: AtomicBool,
 }
 
 impl Register {
     pub(crate) fn new(record: Record) -> Arc<Self> {
-        Arc::new(Self { record: Mutex::new(record), stores: Mutex::default() })
+        Arc::new(Self { state: Mutex::new(GroupState::new(record)), stores: Mutex::default() })
     }
 
     /// The store of the next process at a seat.
     pub(crate) fn store(self: &Arc<Self>, seat: SeatId) -> Arc<RegisterStore> {
-        let record = Arc::new(self.record.lock().clone());
+        let GroupState { record, holds, .. } = self.state.lock().clone();
         let store = Arc::new(RegisterStore {
             seat,
             register: Arc::clone(self),
             shown: watch::Sender::new(Some(record)),
+            holds: watch::Sender::new(holds),
             cut: AtomicBool::new(false),
         });
         self.stores.lock().push(Arc::clone(&store));
@@ -45,15 +47,18 @@ impl Register {
     }
 
     pub(crate) fn record(&self) -> Record {
-        self.record.lock().clone()
+        Record::clone(&self.state.lock().record)
+    }
+
+    pub(crate) fn holds(&self) -> Arc<Holds> {
+        Arc::clone(&self.state.lock().holds)
     }
 
     pub(crate) fn apply(&self, command: &Command) -> Answer {
-        let mut record = self.record.lock();
-        let answer = record.apply(command);
-        let shown = Arc::new(record.clone());
+        let mut state = self.state.lock();
+        let answer = state.apply(command);
         for store in self.stores.lock().iter().filter(|store| !store.is_cut()) {
-            store.shown.send_replace(Some(Arc::clone(&shown)));
+            store.show(&state);
         }
         answer
     }
@@ -68,8 +73,13 @@ impl RegisterStore {
     pub(crate) fn cut(&self, cut: bool) {
         self.cut.store(cut, Ordering::SeqCst);
         if !cut {
-            self.shown.send_replace(Some(Arc::new(self.register.record())));
+            self.show(&self.register.state.lock());
         }
+    }
+
+    fn show(&self, state: &GroupState) {
+        self.holds.send_replace(Arc::clone(&state.holds));
+        self.shown.send_replace(Some(Arc::clone(&state.record)));
     }
 }
 
@@ -80,6 +90,10 @@ impl ViewStore for RegisterStore {
 
     fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
         self.shown.subscribe()
+    }
+
+    fn holds(&self) -> watch::Receiver<Arc<Holds>> {
+        self.holds.subscribe()
     }
 
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {

@@ -254,6 +254,8 @@ impl Group {
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
+            // No client of these groups has a hold.
+            Output::Held { .. } | Output::Dropped { .. } | Output::Orphans(_) => {}
             Output::GiveUp(_) => self.lapses += 1,
         }
     }

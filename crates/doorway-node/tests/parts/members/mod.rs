@@ -1,6 +1,7 @@
 //! Members by agreement: the record, and keepers in virtual time.
 
 mod group;
+mod holds;
 mod record;
 
 use doorway_node::members::{Record, Seat, SeatId};

@@ -9,19 +9,19 @@ use proptest::prelude::*;
 
 use super::{RULES, founded};
 
-fn join(record: &mut Record, seat: u64, nonce: u128) -> MemberId {
+pub(super) fn join(record: &mut Record, seat: u64, nonce: u128) -> MemberId {
     match record.apply(&Command::Join { seat: SeatId(seat), nonce, rules: RULES }) {
         Answer::Joined(id) => id,
         other => panic!("{other:?}"),
     }
 }
 
-fn enter(record: &Record, id: MemberId) -> Command {
+pub(super) fn enter(record: &Record, id: MemberId) -> Command {
     let seat = record.member(id).expect("a member").seat;
     Command::Enter { id, number: record.number, replaces: record.seen(seat, Some(id)) }
 }
 
-fn refused(answer: Answer) -> RecordError {
+pub(super) fn refused(answer: Answer) -> RecordError {
     match answer {
         Answer::Refused(why) => why,
         other => panic!("{other:?}"),
@@ -157,7 +157,7 @@ fn operators_get_sentences() {
 }
 
 /// A command about the seats and members of a small group; some of them are out of date.
-fn any_command() -> impl Strategy<Value = Command> {
+pub(super) fn any_command() -> impl Strategy<Value = Command> {
     let id = || (1..8_u64).prop_map(MemberId);
     let seat = || (1..4_u64).prop_map(SeatId);
     let seen = || proptest::collection::vec((id(), 0..4_u64), 0..3);
@@ -183,7 +183,7 @@ fn any_command() -> impl Strategy<Value = Command> {
 }
 
 /// Make a command of the right view and with the right beats, so that many are accepted.
-fn up_to_date(record: &Record, command: Command) -> Command {
+pub(super) fn up_to_date(record: &Record, command: Command) -> Command {
     match command {
         Command::Enter { id, .. } if record.member(id).is_ok() => enter(record, id),
         Command::Remove { seat, .. } => {

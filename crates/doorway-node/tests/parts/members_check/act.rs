@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::members::{Answer, Command, Member, MemberId, Record};
+use doorway_node::members::{Answer, Command, HoldId, Member, MemberId, Record};
 use doorway_node::messages::{AlgorithmMessage, Flush, Message};
 use doorway_node::views::{AgreedEvent, AgreedOutput};
 use doorway_search::System;
 
 use super::mistake::Mistake;
 use super::world::{
-    Action, Client, Link, Orphan, Process, RULES, Seats, Violation, World, at, name, seat,
+    Action, Client, Link, Orphan, Process, Promise, RULES, Seats, Violation, World, at, name, seat,
 };
 
 /// The lease of a process, in its own time.
@@ -40,6 +40,7 @@ impl System for Seats {
             self.node_actions(world, node, process, &mut actions);
             self.member_actions(world, node, process, &mut actions);
             self.link_actions(world, node, &mut actions);
+            self.hold_actions(world, node, process, &mut actions);
         }
         self.store_actions(world, &mut actions);
         actions
@@ -53,7 +54,7 @@ impl System for Seats {
             (0..self.setting.size).try_for_each(|node| self.forge(world, node, mistake))?;
         }
         self.drop_useless(world);
-        forget(world);
+        forget(world, self.has(Mistake::AnyDropped));
         Ok(())
     }
 
@@ -86,6 +87,8 @@ impl System for Seats {
         processes().all(quiet)
             && world.record.members.iter().all(alive)
             && world.orphans.iter().all(Option::is_none)
+            && world.holds.iter().next().is_none()
+            && processes().all(|process| process.views.holds().iter().next().is_none())
             && world.mail.iter().flatten().all(VecDeque::is_empty)
     }
 
@@ -113,7 +116,10 @@ impl Seats {
                 let asks = world.orphans[node].is_none() && lock.is_idle() && world.asks[node] > 0;
                 actions.extend(asks.then_some(Action::Ask(node)));
             }
-            Some(Client { fence: Some(_), .. }) => actions.push(Action::Leave(node)),
+            // A client releases what it knows to have.
+            Some(Client { fence: Some(_), promise: Promise::Short | Promise::Told(_), .. }) => {
+                actions.push(Action::Leave(node));
+            }
             Some(_) => {}
         }
         let waits = lock.machine().is_some_and(|machine| machine.waiting().is_some());
@@ -169,7 +175,7 @@ impl Seats {
         let matters =
             !process.is_seated() || known.is_none_or(|it| it.number < world.record.number);
         actions.extend((older && matters).then_some(Action::Learn(node)));
-        actions.extend(entry(world, node).is_some().then_some(Action::TakeSeat(node)));
+        actions.extend(self.entry(world, node).is_some().then_some(Action::TakeSeat(node)));
         if process.is_over() {
             actions.push(Action::Discard(node));
         } else {
@@ -179,6 +185,36 @@ impl Seats {
             let earlier = world.record.members_of(seat(node)).filter(|other| other.id < id);
             let last = earlier.map(|other| other.id).all(|other| world.has_ended(other));
             actions.extend((last && world.lapses > 0).then_some(Action::Lapse(node)));
+        }
+    }
+
+    fn hold_actions(
+        &self,
+        world: &World,
+        node: usize,
+        process: &Process,
+        actions: &mut Vec<Action>,
+    ) {
+        if *process.views.holds() != world.holds {
+            actions.push(Action::LearnHolds(node));
+        }
+        let Some(member) = process.member else { return };
+        if let Some(Client { fence: Some(_), promise, .. }) = &process.client {
+            match promise {
+                Promise::Asked => actions.push(Action::Hold(node)),
+                // A process that was started again takes over what its predecessor promised.
+                Promise::Told(by) if *by != Some(member) && !self.has(Mistake::HoldNotTaken) => {
+                    actions.push(Action::Hold(node));
+                }
+                Promise::Held(_) => actions.push(Action::Tell(node)),
+                _ => {}
+            }
+        }
+        let known = process.views.holds();
+        actions.extend(unwanted(world, node, member).is_some().then_some(Action::DropOwn(node)));
+        let all = process.views.record().is_some_and(|record| known.added() >= record.holds);
+        if all && over(world, node, self.has(Mistake::CountedShort)).is_some() {
+            actions.push(Action::CountOver(node));
         }
     }
 
@@ -205,8 +241,10 @@ impl Seats {
         let process = world.processes[node].as_ref();
         let reclaiming = process.is_some_and(|process| process.views.is_reclaiming());
         let orphan = world.orphans[node].as_ref();
-        if orphan.is_some() {
+        if let Some(orphan) = orphan {
             actions.push(Action::Depart(node));
+            let passes = orphan.long && world.has_ended(orphan.by);
+            actions.extend(passes.then_some(Action::Expire(node)));
             let free = process.is_some_and(|process| process.client.is_none());
             actions.extend((reclaiming && free).then_some(Action::Reclaim(node)));
         }
@@ -265,6 +303,15 @@ impl Seats {
             Action::Leave(node) => {
                 let process = world.process(node);
                 let client = process.client.take();
+                if let Some(Client {
+                    fence: Some(fence), promise: Promise::Told(Some(by)), ..
+                }) = &client
+                {
+                    // The command may be applied late.
+                    let id = HoldId { name: name(), fence: *fence, member: *by };
+                    world.late.push(Command::Drop(id));
+                }
+                let process = world.process(node);
                 let stopped = process.shard.running().is_none();
                 if stopped && self.has(Mistake::ReleaseForgotten) {
                     return Ok(());
@@ -288,8 +335,26 @@ impl Seats {
                 self.down(world, node, other)?;
             }
             Action::Learn(node) => {
-                let record = Arc::clone(&world.record);
+                let record = self.shown(&world.record);
                 self.event(world, node, AgreedEvent::Record(record))?;
+            }
+            Action::LearnHolds(node) => {
+                let holds = Arc::clone(&world.holds);
+                self.event(world, node, AgreedEvent::Holds(holds))?;
+            }
+            Action::Hold(node) => self.hold(world, node)?,
+            Action::Tell(node) => self.tell_client(world, node),
+            Action::DropOwn(node) => {
+                let member = world.process(node).member;
+                let id = member.and_then(|member| unwanted(world, node, member));
+                world.put(&Command::Drop(id.expect("a hold that is not needed")));
+            }
+            Action::CountOver(node) => {
+                let id = over(world, node, self.has(Mistake::CountedShort));
+                world.put(&Command::Drop(id.expect("an orphan whose time has passed")));
+            }
+            Action::Expire(node) => {
+                world.orphans[node].take();
             }
             Action::Perform(node) => self.stop(world, node)?,
             Action::Bump(node) => {
@@ -306,7 +371,8 @@ impl Seats {
             Action::Depart(node) => world.orphans[node] = None,
             Action::Serve(node) => {
                 // A session that has not come back until now is over for good.
-                world.orphans[node].take_if(|orphan| world.ended.contains(&orphan.by));
+                world.orphans[node]
+                    .take_if(|orphan| world.ended.contains(&orphan.by) && !orphan.long);
                 self.event(world, node, AgreedEvent::Serve)?;
             }
             Action::Delayed(node) => self.delayed(world, node)?,
@@ -353,7 +419,7 @@ impl Seats {
     /// Everything that happens in the store.
     fn command(&self, world: &mut World, action: Action) {
         let command = match action {
-            Action::TakeSeat(node) => entry(world, node).expect("it may take its seat"),
+            Action::TakeSeat(node) => self.entry(world, node).expect("it may take its seat"),
             Action::LeaseEnds(id) => {
                 world.ended.insert(id);
                 let evicted = |process: &Option<Rc<Process>>| {
@@ -387,12 +453,60 @@ impl Seats {
             }
             Action::Late(at) => {
                 let command = world.late.remove(at);
+                if let (Command::Drop(id), true) = (&command, self.has(Mistake::AnyDropped)) {
+                    let same = world.holds.iter().map(|(id, _)| id).filter(|it| it.name == id.name);
+                    for id in same.cloned().collect::<Vec<_>>() {
+                        world.put(&Command::Drop(id));
+                    }
+                    return;
+                }
                 world.ids -= u8::from(matches!(command, Command::Join { .. }));
                 command
             }
             _ => return,
         };
         world.put(&command);
+    }
+
+    /// What a node is shown of a record.
+    fn shown(&self, record: &Arc<Record>) -> Arc<Record> {
+        if self.has(Mistake::HoldsUnknown) {
+            return Arc::new(Record { holds: 0, ..Record::clone(record) });
+        }
+        Arc::clone(record)
+    }
+
+    /// The store agrees on the hold of a client, or refuses.
+    fn hold(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        let member = world.process(node).member.expect("only members promise");
+        let id = world.hold_of(node, member).expect("a client that is inside");
+        let answer = world.put(&Command::Hold { id, length_ms: None });
+        let process = world.process(node);
+        let Some(client) = &mut process.client else { return Ok(()) };
+        if !matches!(answer, Answer::Refused(_)) {
+            client.promise = match client.promise {
+                Promise::Told(_) => Promise::Told(Some(member)),
+                _ => Promise::Held(member),
+            };
+            return Ok(());
+        }
+        // The client cannot keep its lock. It may not know that, if it was told before.
+        let Some(id) = client.id else { return Ok(()) };
+        world.leave_believing(node);
+        world.process(node).client = None;
+        self.touch(world, node, |shard, _, now, out| shard.leave(id, now, out))
+    }
+
+    /// A client is told that it is inside, unless it has lost its lock meanwhile.
+    fn tell_client(&self, world: &mut World, node: usize) {
+        let process = world.process(node);
+        let lost = |id| process.shard.is_lost(id) || process.shard.is_over(process.now);
+        if let Some(client) = &mut process.client
+            && let (Promise::Held(member), Some(id)) = (client.promise, client.id)
+            && !lost(id)
+        {
+            client.promise = Promise::Told(Some(member));
+        }
     }
 
     fn enter(&self, world: &mut World, node: usize) -> Result<(), Violation> {
@@ -432,7 +546,13 @@ impl Seats {
         let process = world.processes[node].as_ref().expect("a process that runs");
         let idle = process.member.is_none() && process.evicted.is_none();
         let join = (idle && world.ids > 0).then(|| self.joining(world, node));
-        let commands = [join, entry(world, node)];
+        let promises = |client: &Client| {
+            let asked = client.promise == Promise::Asked && client.fence.is_some();
+            let id = HoldId { name: name(), fence: client.fence?, member: process.member? };
+            asked.then_some(Command::Hold { id, length_ms: None })
+        };
+        let hold = process.client.as_ref().and_then(promises);
+        let commands = [join, self.entry(world, node), hold];
         for command in commands.into_iter().flatten() {
             if !world.late.contains(&command) {
                 world.late.push(command);
@@ -449,7 +569,10 @@ impl Seats {
     ) -> Result<(), Violation> {
         let Some(message) = world.mail[from][to].remove(place) else { return Ok(()) };
         match Rc::unwrap_or_clone(message) {
-            Message::Record(record) => self.event(world, to, AgreedEvent::Record(Arc::new(record))),
+            Message::Record(record) => {
+                let record = self.shown(&Arc::new(record));
+                self.event(world, to, AgreedEvent::Record(record))
+            }
             Message::Flush(mut flush) => {
                 let process = world.process(to);
                 let newest = process.views.record().map(|record| record.number);
@@ -506,11 +629,13 @@ impl Seats {
     /// A process is gone. Its client lives on.
     fn end(&self, world: &mut World, node: usize) {
         let process = world.process(node).clone();
-        if let (Some(Client { fence: Some(fence), by, .. }), true) =
+        if let (Some(Client { fence: Some(fence), by, promise, .. }), true) =
             (process.client, world.is_inside(node))
             && let Some(by) = by.or(process.member)
+            && matches!(promise, Promise::Short | Promise::Told(_))
         {
-            world.orphans[node] = Some(Orphan { fence, by });
+            let long = promise != Promise::Short;
+            world.orphans[node] = Some(Orphan { fence, by, long });
         }
         world.processes[node] = None;
         for other in self.others(node) {
@@ -614,7 +739,7 @@ impl Seats {
         let Some(orphan) = world.orphans[node].take() else { return Ok(()) };
         let is_late = world.has_ended(orphan.by) || self.setting.mistake.is_some();
         let process = world.process(node);
-        let Orphan { fence, by } = orphan;
+        let Orphan { fence, by, long } = orphan;
         let claim = process.views.claim(fence).map_err(|error| format!("{error:?}"));
         let believed = claim.is_ok() || self.has(Mistake::AnyClaim);
         let (slot, now, mode) = (process.slot, process.now, Mode::Exclusive);
@@ -626,7 +751,9 @@ impl Seats {
         };
         match claimed {
             Ok(id) => {
-                process.client = Some(Client { id: Some(id), fence: Some(fence), by: Some(by) });
+                let promise = if long { Promise::Told(None) } else { Promise::Short };
+                let (id, fence, by) = (Some(id), Some(fence), Some(by));
+                process.client = Some(Client { id, fence, by, promise });
                 self.perform(world, node)
             }
             Err(_) if is_late => Ok(()),
@@ -672,27 +799,35 @@ impl Seats {
     }
 }
 
-/// The command by which a waiting member takes its seat, if its keeper may propose it and the
-/// store would agree.
-fn entry(world: &World, node: usize) -> Option<Command> {
-    let process = world.processes[node].as_ref()?;
-    let (id, known) = (process.member?, process.views.record()?);
-    let waits = process.known()?.since.is_none();
-    if !waits || process.is_over() || process.views.is_reclaiming() {
-        return None;
+impl Seats {
+    /// The command by which a waiting member takes its seat, if its keeper may propose it and the
+    /// store would agree.
+    pub(crate) fn entry(&self, world: &World, node: usize) -> Option<Command> {
+        let process = world.processes[node].as_ref()?;
+        let (id, known) = (process.member?, process.views.record()?);
+        let waits = process.known()?.since.is_none();
+        if !waits || process.is_over() || process.views.is_reclaiming() {
+            return None;
+        }
+        if let Some(Client { promise: Promise::Told(by), .. }) = &process.client
+            && *by != Some(id)
+            && !self.has(Mistake::HoldNotTaken)
+        {
+            return None;
+        }
+        let is_away = |member: &Member| {
+            let other = world.process_of(member.id);
+            let alive =
+                other.filter(|at| world.processes[*at].as_ref().is_some_and(|it| !it.is_over()));
+            alive.is_some_and(|other| other != node && !is_linked(world, node, other))
+        };
+        if known.seated().any(is_away) {
+            return None;
+        }
+        let (number, replaces) = (known.number, known.seen(seat(node), Some(id)));
+        let command = Command::Enter { id, number, replaces };
+        agrees(&world.record, &command).then_some(command)
     }
-    let is_away = |member: &Member| {
-        let other = world.process_of(member.id);
-        let alive =
-            other.filter(|at| world.processes[*at].as_ref().is_some_and(|it| !it.is_over()));
-        alive.is_some_and(|other| other != node && !is_linked(world, node, other))
-    };
-    if known.seated().any(is_away) {
-        return None;
-    }
-    let (number, replaces) = (known.number, known.seen(seat(node), Some(id)));
-    let command = Command::Enter { id, number, replaces };
-    agrees(&world.record, &command).then_some(command)
 }
 
 fn is_linked(world: &World, one: usize, other: usize) -> bool {
@@ -713,14 +848,33 @@ fn both_seated(world: &World, one: usize, other: usize) -> bool {
     is_seated(one) && is_seated(other)
 }
 
+/// A hold of a member that its client does not need.
+fn unwanted(world: &World, node: usize, member: MemberId) -> Option<HoldId> {
+    let needed = world.hold_of(node, member);
+    let known = world.processes[node].as_ref()?.views.holds();
+    let mut own = known.iter().map(|(id, _)| id).filter(|id| id.member == member);
+    own.find(|id| Some(*id) != needed.as_ref() && world.holds.get(id).is_some()).cloned()
+}
+
+/// An orphan, known to this process, whose client does not believe in it any more. That is what
+/// counting its full length since it became an orphan is for.
+fn over(world: &World, node: usize, mistaken: bool) -> Option<HoldId> {
+    let process = world.processes[node].as_ref()?;
+    let (holds, record) = (process.views.holds(), process.views.record()?);
+    let mut orphans = holds.orphans(record).map(|(id, _)| id);
+    orphans
+        .find(|id| world.holds.get(id).is_some() && (mistaken || !world.is_believed(id.fence)))
+        .cloned()
+}
+
 /// Would the store agree on this command?
 fn agrees(record: &Record, command: &Command) -> bool {
     !matches!(record.clone().apply(command), Answer::Refused(_))
 }
 
 /// Forget what makes no difference any more.
-fn forget(world: &mut World) {
-    let World { record, processes, instances, started, late, ended, orphans, .. } = world;
+fn forget(world: &mut World, any_dropped: bool) {
+    let World { record, holds, processes, instances, started, late, ended, orphans, .. } = world;
     // The oldest view that a process may still run.
     let oldest = |process: &Process| {
         let target = process.shard.target();
@@ -737,6 +891,8 @@ fn forget(world: &mut World) {
     });
     late.retain(|command| match command {
         Command::Join { .. } => world.ids > 0,
+        // A fence never returns.
+        Command::Drop(id) => holds.get(id).is_some() || any_dropped,
         command => agrees(record, command),
     });
     let clients = || running().filter_map(|process| process.client.as_ref()?.by);

@@ -62,4 +62,20 @@ pub(crate) enum Mistake {
     BareFence,
     /// Two members that cannot reach each other stay in the view.
     NoEviction,
+    /// A client is told that it has a hold before the group has agreed on it.
+    HoldNotAwaited,
+    /// A view starts at a node that does not know the holds before its record.
+    HoldsUnknown,
+    /// The length of a hold is counted from when the group agreed on it, or by a clock that is too
+    /// fast: a member drops it although the client still believes in it.
+    CountedShort,
+    /// A drop ends all holds of the lock, whatever their fence.
+    AnyDropped,
+    /// A node does not close the locks of orphans.
+    DoorIgnored,
+    /// A restarted process enters without taking over the holds of its predecessor.
+    HoldNotTaken,
+    /// A process that has lapsed drops the holds of its clients, which may not know that they have
+    /// lost their locks.
+    DroppedAtLapse,
 }

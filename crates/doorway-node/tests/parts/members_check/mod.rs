@@ -19,6 +19,9 @@
 //! - A client of a process that is killed lives on until the lease of its member ends. It may
 //!   reclaim at the next process, and may try to do so even later. A claim that no record has
 //!   confirmed is covered by the lease of the earlier member only.
+//! - A client with a hold believes in its lock until its own time has passed, also after the lease
+//!   of its node. That time cannot pass before that lease ends. A member that has counted the
+//!   length of an orphan has counted from a later moment, so the client's time has passed then.
 
 mod act;
 mod mistake;
@@ -40,6 +43,7 @@ fn setting(size: usize) -> Setting {
         rule: liberal,
         size,
         asks: [1, 1, 0],
+        long: [false; 3],
         kills: 0,
         lapses: 0,
         ids: 0,
@@ -147,9 +151,67 @@ fn a_view_is_asked_for() {
     holds(Setting { bumps: 1, cuts: 1, ..setting(2) });
 }
 
+/// The clients of these seats ask for holds.
+fn long(long: [bool; 3], setting: Setting) -> Setting {
+    Setting { long, ..setting }
+}
+
+/// The process of a client with a hold is killed at any time. Its client believes in its lock for
+/// longer than the lease, and may reclaim it.
+#[test]
+fn a_process_with_a_hold_is_killed() {
+    holds(long([true, false, false], budget(2, 1, 0, 1)));
+    holds(Setting { rule: carvalho, ..long([true, false, false], budget(2, 1, 0, 0)) });
+}
+
+/// The lease of a process ends whose client has a hold, and the client does not know.
+#[test]
+fn a_lease_ends_under_a_hold() {
+    holds(long([true, false, false], budget(2, 0, 1, 1)));
+}
+
+#[test]
+fn a_member_with_a_hold_is_evicted() {
+    holds(long([true, false, false], Setting { evictions: 1, ..budget(2, 0, 0, 1) }));
+}
+
+#[test]
+fn mistakes_with_holds() {
+    let first = [true, false, false];
+    let kill = |ids| long(first, budget(2, 1, 0, ids));
+    let lapse = long(first, budget(2, 0, 1, 1));
+    all_found([
+        (Mistake::HoldNotAwaited, kill(0), TWO_INSIDE),
+        (Mistake::HoldsUnknown, kill(0), TWO_INSIDE),
+        (Mistake::CountedShort, kill(0), TWO_INSIDE),
+        (Mistake::AnyDropped, Setting { asks: [2, 1, 0], ..kill(0) }, TWO_INSIDE),
+        (Mistake::DoorIgnored, kill(0), TWO_INSIDE),
+        (Mistake::DroppedAtLapse, lapse, TWO_INSIDE),
+    ]);
+}
+
 /// The larger searches, which take minutes or hours each. The counts are in the documents.
 mod large {
     use super::*;
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn lapse_under_two_holds() {
+        holds(long([true, true, false], budget(2, 0, 1, 1)));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn a_hold_is_not_taken_over() {
+        let kills = long([true, false, false], budget(2, 2, 0, 1));
+        all_found([(Mistake::HoldNotTaken, kills, TWO_INSIDE)]);
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn kill_and_lapse_under_a_hold() {
+        holds(long([true, false, false], budget(2, 1, 1, 1)));
+    }
 
     #[test]
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{ClientId, LockRequest, Rule, Seating, Shard, ShardEffects, Slot};
-use doorway_node::members::{Answer, Command, MemberId, Record, Seat, SeatId};
+use doorway_node::members::{Answer, Command, HoldId, Holds, MemberId, Record, Seat, SeatId};
 use doorway_node::messages::{Flush, HeldLock, Message};
 use doorway_node::views::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
 use doorway_node::{Fence, Name};
@@ -26,6 +26,9 @@ pub(crate) struct Setting {
     pub(crate) size: usize,
     /// How often the client of each seat requests the lock.
     pub(crate) asks: [u8; 3],
+    /// Whether the client of each seat asks for a hold: it believes in its grant for longer than the
+    /// lease of its node.
+    pub(crate) long: [bool; 3],
     /// How many processes are killed.
     pub(crate) kills: u8,
     /// How often the lease of a running process ends.
@@ -116,6 +119,18 @@ pub(crate) enum Action {
     Serve(usize),
     /// The late part of an output that is performed wrongly.
     Delayed(usize),
+    /// The store shows the process the newest holds.
+    LearnHolds(usize),
+    /// The store agrees on the hold of a client that is inside.
+    Hold(usize),
+    /// The client is told that it is inside.
+    Tell(usize),
+    /// The process drops a hold that its client does not need.
+    DropOwn(usize),
+    /// The process has counted the length of an orphan, and the store drops it.
+    CountOver(usize),
+    /// The time of a client passes that cannot be renewed any more.
+    Expire(usize),
 }
 
 /// The client of a running process.
@@ -128,6 +143,20 @@ pub(crate) struct Client {
     /// The member whose lease covers the client, as long as no record has confirmed its claim.
     /// Otherwise the lease of its own process covers it.
     pub(crate) by: Option<MemberId>,
+    pub(crate) promise: Promise,
+}
+
+/// How far the promise to a client has got.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Promise {
+    /// The lease of the node bounds it.
+    Short,
+    /// It is longer. The group has not agreed on it yet.
+    Asked,
+    /// The group has agreed on it under this member, and the client does not know.
+    Held(MemberId),
+    /// The client believes in it. The group has agreed on it under this member.
+    Told(Option<MemberId>),
 }
 
 /// A client that is inside by a process that is gone, or that could not be told that it has lost
@@ -136,6 +165,8 @@ pub(crate) struct Client {
 pub(crate) struct Orphan {
     pub(crate) fence: Fence,
     pub(crate) by: MemberId,
+    /// It believes in its grant for longer, until its time has passed.
+    pub(crate) long: bool,
 }
 
 /// A process of a seat.
@@ -146,6 +177,8 @@ pub(crate) struct Process {
     pub(crate) member: Option<MemberId>,
     /// The number under which the process was evicted, until it has left.
     pub(crate) evicted: Option<MemberId>,
+    /// The last number of the process whose membership is over.
+    pub(crate) former: Option<MemberId>,
     /// How many memberships of this process are over.
     pub(crate) generation: u64,
     /// The members of the view for which the shard has stopped.
@@ -191,7 +224,7 @@ impl Hash for Process {
             (self.incarnation, &self.views, self.member, self.evicted).hash(&mut hasher);
             (self.generation, &self.view, &self.shard, self.slot).hash(&mut hasher);
             (&self.client, &self.todo, self.now, self.lease).hash(&mut hasher);
-            (&self.held, &self.unsent).hash(&mut hasher);
+            (self.former, &self.held, &self.unsent).hash(&mut hasher);
             hasher.finish()
         });
         print.hash(state);
@@ -216,6 +249,7 @@ type Instance = (BTreeSet<usize>, u64);
 pub(crate) struct World {
     /// What the store has agreed on.
     pub(crate) record: Arc<Record>,
+    pub(crate) holds: Arc<Holds>,
     /// The members whose lease has ended, among those that still matter.
     pub(crate) ended: BTreeSet<MemberId>,
     pub(crate) processes: [Option<Rc<Process>>; 3],
@@ -278,6 +312,7 @@ impl Seats {
         });
         let first = World {
             record: Arc::new(Record::new(1, 10_000, RULES, seats.collect())),
+            holds: Arc::default(),
             ended: BTreeSet::new(),
             processes: [const { None }; 3],
             starts: [0; 3],
@@ -333,6 +368,7 @@ impl Seats {
             views: AgreedViews::new(seat(at), reclaiming),
             member: None,
             evicted: None,
+            former: None,
             generation: 0,
             view: None,
             shard,
@@ -390,6 +426,14 @@ impl Seats {
                     if !self.has(Mistake::ShardsKept) {
                         self.touch(world, node, |shard, _, _, out| shard.lapse(out))?;
                     }
+                }
+                AgreedOutput::ShutDoor(name) => {
+                    if !self.has(Mistake::DoorIgnored) {
+                        world.process(node).shard.shut_door(&name, 0);
+                    }
+                }
+                AgreedOutput::OpenDoor(name) => {
+                    self.touch(world, node, |shard, _, now, out| shard.open_door(&name, now, out))?;
                 }
                 AgreedOutput::Bump(number) => {
                     world.put(&Command::Bump { number });
@@ -513,12 +557,16 @@ impl Seats {
 
     /// Find out whether the client of a process is inside now.
     fn look(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        let awaited = !self.has(Mistake::HoldNotAwaited);
         let process = world.process(node);
-        let Some(Client { id: Some(id), fence, .. }) = &mut process.client else { return Ok(()) };
+        let Some(Client { id: Some(id), fence, promise, .. }) = &mut process.client else {
+            return Ok(());
+        };
         let id = *id;
         if fence.is_some() {
             if process.shard.is_lost(id) {
-                process.client = None;
+                world.leave_believing(node);
+                world.process(node).client = None;
                 return self.touch(world, node, |shard, _, now, out| shard.leave(id, now, out));
             }
             return Ok(());
@@ -532,6 +580,9 @@ impl Seats {
             }
         };
         *fence = Some(entered);
+        if *promise == Promise::Asked && !awaited {
+            *promise = Promise::Told(None);
+        }
         if self.is_liberal() {
             world.instances.entry(entered.view()).or_default().1 = entered.clock();
         }
@@ -551,7 +602,8 @@ impl Seats {
             let request = LockRequest { mode: Mode::Exclusive, session: 0, now };
             id = Some(shard.acquire(slot, request, out).0);
         })?;
-        world.process(node).client = Some(Client { id, fence: None, by: None });
+        let promise = if self.setting.long[node] { Promise::Asked } else { Promise::Short };
+        world.process(node).client = Some(Client { id, fence: None, by: None, promise });
         self.look(world, node)
     }
 
@@ -561,11 +613,18 @@ impl Seats {
         let process = world.process(node);
         let Some(id) = process.member.take() else { return Ok(()) };
         process.generation += 1;
+        process.former = Some(id);
         if record.member(id).is_ok_and(|member| member.evicted) {
             process.evicted = Some(id);
         }
         if self.has(Mistake::StateKept) {
             return Ok(());
+        }
+        if self.has(Mistake::DroppedAtLapse) {
+            let own = world.holds.iter().map(|(hold, _)| hold).filter(|hold| hold.member == id);
+            for hold in own.cloned().collect::<Vec<_>>() {
+                world.put(&Command::Drop(hold));
+            }
         }
         self.event(world, node, AgreedEvent::Discarded)
     }
@@ -581,7 +640,13 @@ impl World {
 
     /// The store applies a command. Returns its answer.
     pub(crate) fn put(&mut self, command: &Command) -> Answer {
-        Arc::make_mut(&mut self.record).apply(command)
+        let record = Arc::make_mut(&mut self.record);
+        match command {
+            Command::Hold { .. } | Command::Drop(_) => {
+                Arc::make_mut(&mut self.holds).apply(record, command)
+            }
+            _ => record.apply(command),
+        }
     }
 
     /// Put a message on its way. It is dropped if this process of the receiver was never connected.
@@ -600,22 +665,59 @@ impl World {
     /// An evicted member takes the lock from its client before the lease has ended. A client that
     /// cannot be told counts on the lease until it ends.
     fn leave_untold(&mut self, node: usize) {
+        self.leave_believing(node);
         let process = self.process(node);
         if let Some(Client { fence: Some(fence), by, .. }) = process.client
             && let Some(by) = by.or(process.evicted)
             && process.now < process.lease
+            && self.orphans[node].is_none()
         {
-            self.orphans[node] = Some(Orphan { fence, by });
+            self.orphans[node] = Some(Orphan { fence, by, long: false });
         }
+    }
+
+    /// The client of a process has lost its lock. If it was promised the lock for longer than the
+    /// lease of its node, it may not know that.
+    pub(crate) fn leave_believing(&mut self, node: usize) {
+        let process = self.process(node);
+        if let Some(Client { fence: Some(fence), by, promise: Promise::Told(_), .. }) =
+            process.client
+            && let Some(by) = by.or(process.member).or(process.former)
+        {
+            self.orphans[node] = Some(Orphan { fence, by, long: true });
+        }
+    }
+
+    /// The hold that the client of a process has or needs.
+    pub(crate) fn hold_of(&self, node: usize, member: MemberId) -> Option<HoldId> {
+        let client = self.processes[node].as_ref()?.client.as_ref()?;
+        Some(HoldId { name: name(), fence: client.fence?, member })
+    }
+
+    /// Does a client believe in this grant that its node cannot renew any more?
+    pub(crate) fn is_believed(&self, fence: Fence) -> bool {
+        let orphans = self.orphans.iter().flatten();
+        let gone = orphans.filter(|orphan| orphan.long).any(|orphan| orphan.fence == fence);
+        // A claim is renewed once a record has confirmed it.
+        let over = |process: &&Rc<Process>| {
+            let client = process.client.as_ref().filter(|it| it.fence == Some(fence));
+            let member = process.member.is_some() && !process.is_over();
+            client.is_some_and(|client| !member || client.by.is_some())
+        };
+        gone || self.processes.iter().flatten().any(|process| over(&process))
     }
 
     /// Is the client of a seat inside, as far as it and everyone else can know?
     pub(crate) fn is_inside(&self, node: usize) -> bool {
-        let orphan = self.orphans[node].as_ref().is_some_and(|orphan| !self.has_ended(orphan.by));
+        let orphan = self.orphans[node].as_ref();
+        let orphan = orphan.is_some_and(|orphan| orphan.long || !self.has_ended(orphan.by));
         let client = self.processes[node].as_ref().is_some_and(|process| {
-            let Some(Client { id: Some(id), fence: Some(_), by }) = &process.client else {
+            let Some(Client { id: Some(id), fence: Some(_), by, promise }) = &process.client else {
                 return false;
             };
+            if matches!(promise, Promise::Told(_)) {
+                return true;
+            }
             let covered = by.is_none_or(|by| !self.has_ended(by));
             covered && !process.shard.is_lost(*id) && !process.shard.is_over(process.now)
         });

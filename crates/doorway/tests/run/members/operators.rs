@@ -86,6 +86,12 @@ fn one_survivor_goes_on_alone() {
     group.answer(0, &add);
     (0..2).for_each(|node| group.complete(node));
     group.lock(1, "x");
+    let log = group.answer(1, "members log");
+    assert!(log.contains(": init: done\n") && log.contains(": recover --alone: done\n"), "{log}");
+    assert!(
+        log.contains(&format!(": {}: done\n", &add[8..])),
+        "what was refused is there too: {log}"
+    );
     fs::create_dir(group.place.file("d")).unwrap();
     let said = group.mistake(0, "members recover --alone --config d.toml", 64);
     assert!(said.contains("does not have the data of a group"), "{said}");
@@ -203,4 +209,37 @@ fn the_alert_rules_and_the_dashboard_use_metrics_that_exist() {
             serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
         }
     }
+}
+
+#[test]
+fn what_operators_do_is_noted_at_all_members() {
+    let mut group = Group::founded();
+    group.answer(1, "members lease 3s");
+    group.mistake(1, "members remove z", 64);
+    let job = group.run(2, "x", "echo $DOORWAY_FENCE > fence; exec sleep 1000");
+    let fence = line_of(&group.place.file("fence"));
+    group.answer(2, &format!("break x --fence {fence}"));
+    assert_eq!(job.end().code(), Some(123), "the lock was taken from it");
+    let whats = |node: usize| -> Vec<serde_json::Value> {
+        let lines = group.answer(node, "members log --json");
+        lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    };
+    until("all members have the log", || (0..3).all(|node| whats(node).len() == 4));
+    let log = whats(0);
+    assert!(log == whats(1) && log == whats(2), "{log:?}");
+    let said: Vec<_> = log.iter().map(|entry| (&entry["node"], &entry["what"])).collect();
+    let broken = format!("break x --fence {fence}");
+    let expected = [("a", "init"), ("b", "lease 3000ms"), ("b", "remove z"), ("c", &broken)];
+    for (said, expected) in said.iter().zip(expected) {
+        assert_eq!((said.0.as_str(), said.1.as_str()), (Some(expected.0), Some(expected.1)));
+    }
+    assert!(log[2]["result"].as_str().unwrap().contains("does not belong to the group"));
+    assert_eq!(log[0]["from"], "unix socket");
+    assert!(log[0]["who"].as_str().unwrap().starts_with("uid "), "{log:?}");
+    // A restart keeps it.
+    group.kill(0);
+    group.start(0);
+    group.complete(0);
+    let after = group.answer(0, "members log --json");
+    assert_eq!(after.lines().count(), 4, "{after}");
 }
