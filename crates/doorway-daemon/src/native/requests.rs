@@ -112,7 +112,7 @@ impl Requests {
                 self.answer(number, async move {
                     let entries = service.audit(&principal, after);
                     entries.map(|entries| Reply::Audit(number, entries))
-                })
+                });
             }
             Request::Members(number, request) => self.answer(number, async move {
                 let report = service.members(&Operator { principal, from }, request).await;

@@ -23,6 +23,9 @@ use crate::table::Table;
 /// How often to look while waiting.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// How long `--wait` without a time waits, in seconds: ten years, which is for ever.
+const LONGEST_WAIT: &str = "315360000";
+
 /// Show or change the members of a group that agrees on them
 ///
 /// Such a group has [members] in the settings of its nodes. Machines are added, removed and
@@ -49,7 +52,8 @@ struct Show {
     /// Wait until all machines are in the view that runs at this node, at most this long, in
     /// seconds or as 500ms or 10m [without a time: for ever]
     #[arg(short, long, value_name = "SECS", num_args = 0..=1, value_parser = seconds)]
-    wait: Option<Option<Duration>>,
+    #[arg(default_missing_value = LONGEST_WAIT)]
+    wait: Option<Duration>,
 
     /// Print JSON
     #[arg(long, global = true)]
@@ -218,14 +222,14 @@ fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>,
 }
 
 fn show(
-    wait: Option<Option<Duration>>,
+    wait: Option<Duration>,
     json: bool,
     node: &LookArgs,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let mut query = Query::look(&node.address)?;
     let mut report = ask(&mut query, MembersRequest::Show)?;
-    let until = wait.map(|wait| wait.map_or(Moment::NEVER, |wait| Moment::now().after(wait)));
+    let until = wait.map(|wait| Moment::now().after(wait));
     while let Some(until) = until
         && !is_complete(&report)
         && Moment::now() < until
@@ -347,10 +351,8 @@ fn log(node: &LookArgs, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut last = 0;
     loop {
         let request = MembersRequest::Log(last);
-        let entries = match query.answer(|machine, now| machine.members(now, request))? {
-            Answer::Audit(entries) => entries,
-            _ => return Err(unexpected_answer().into()),
-        };
+        let answer = query.answer(|machine, now| machine.members(now, request))?;
+        let Answer::Audit(entries) = answer else { return Err(unexpected_answer().into()) };
         let Some(newest) = entries.last() else { return Ok(()) };
         last = newest.number;
         for entry in &entries {

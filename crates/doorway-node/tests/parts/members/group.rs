@@ -252,11 +252,13 @@ impl Group {
                 self.processes[process].leases.insert(id, until);
             }
             // Clients that could not be told count on the lease until it ends.
-            Output::Discard(_) => self.lapses += 1,
-            Output::Left | Output::Blocked(_) => {}
+            Output::Discard(_) | Output::GiveUp(_) => self.lapses += 1,
             // No client of these groups has a hold.
-            Output::Held { .. } | Output::Dropped { .. } | Output::Orphans(_) => {}
-            Output::GiveUp(_) => self.lapses += 1,
+            Output::Left
+            | Output::Blocked(_)
+            | Output::Held { .. }
+            | Output::Dropped { .. }
+            | Output::Orphans(_) => {}
         }
     }
 
