@@ -40,9 +40,9 @@ impl Former {
             return Ok(());
         }
         let text = format!(
-            "{} belonged to a group with a fixed list of members, whose locks may be held and whose \
-             fences must not come again: `doorway members init --from-fixed` takes that group over; \
-             to begin anew, start each node with an empty data directory",
+            "{} belonged to a group with a fixed list of members, whose locks may be held and \
+             whose fences must not come again: `doorway members init --from-fixed` takes that \
+             group over; to begin anew, start each node with an empty data directory",
             names.join(", ")
         );
         Err(refusal(Code::Invalid, text))

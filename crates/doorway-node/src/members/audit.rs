@@ -1,7 +1,7 @@
 //! The audit log: what operators did to a group, and who they were.
 //!
-//! It is beside the [`Record`](super::Record), not in it, so that the record stays small. All members
-//! have the same log.
+//! It is beside the [`Record`](super::Record), not in it, so that the record stays small. All
+//! members have the same log.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,7 @@
 //! `doorway members`: the members of a group that agrees on them.
 
 mod confirm;
+mod log;
 mod recover;
 
 use std::io::Write;
@@ -76,8 +77,8 @@ enum Task {
     Backup,
     /// Show what operators did: who, when, from where, and what came of it
     ///
-    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease` and `recover`, the last 1,000
-    /// of them. It is the same at all members. With --json each entry is one line.
+    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease` and `recover`, the last
+    /// 1,000 of them. It is the same at all members. With --json each entry is one line.
     Log,
     Recover(recover::Args),
 }
@@ -175,7 +176,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let request = match task {
         Task::Backup => return backup(node, out),
-        Task::Log => return log(node, *json, out),
+        Task::Log => return log::run(node, *json, out),
         Task::Recover(args) => return recover::run(args, out),
         Task::Init(Init { lease, from_fixed, above }) => {
             MembersRequest::Init { lease_ms: *lease, from_fixed: from_fixed.then_some(*above) }
@@ -344,27 +345,6 @@ fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let MembersReport { group, view, lease_ms, .. } = &*report;
     let (view, lease_ms) = (*view, *lease_ms);
     print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect() })
-}
-
-fn log(node: &LookArgs, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut query = Query::look(&node.address)?;
-    let mut last = 0;
-    loop {
-        let request = MembersRequest::Log(last);
-        let answer = query.answer(|machine, now| machine.members(now, request))?;
-        let Answer::Audit(entries) = answer else { return Err(unexpected_answer().into()) };
-        let Some(newest) = entries.last() else { return Ok(()) };
-        last = newest.number;
-        for entry in &entries {
-            if json {
-                serde_json::to_writer(&mut *out, entry)?;
-                writeln!(out)?;
-            } else {
-                let AuditEntry { at, node, who, from, what, result, .. } = entry;
-                writeln!(out, "{at}  {who} at {node} ({from}): {what}: {result}")?;
-            }
-        }
-    }
 }
 
 /// Parses a lease, into milliseconds.
