@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
-use doorway_protocol::{
-    AuditEntry, MembersReport, MembersRequest, SeatReport, SeatRole, SeatState,
-};
+use doorway_protocol::{MembersReport, MembersRequest, SeatReport, SeatRole, SeatState};
 use serde::Serialize;
 
 use super::print_json;
