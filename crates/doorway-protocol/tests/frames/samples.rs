@@ -103,6 +103,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Members(18, MembersRequest::Remove { name: "c".to_owned(), force: true }),
         Request::Members(19, MembersRequest::Replace { name: "b".to_owned() }),
         Request::Members(20, MembersRequest::Lease(5000)),
+        Request::Members(21, MembersRequest::Log(7)),
     ]
 }
 
