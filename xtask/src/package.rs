@@ -19,10 +19,15 @@ pub(crate) use trial::try_out;
 /// The directory of the package and of everything that it is made of.
 const DIRECTORY: &str = "target/package";
 /// The files that are packaged as they are, and their places.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 6] = [
     ("packaging/doorway.service", "usr/lib/systemd/system/doorway.service"),
     ("packaging/doorway.sysusers", "usr/lib/sysusers.d/doorway.conf"),
     ("packaging/doorway.toml", EXAMPLE),
+    (
+        "packaging/prometheus/doorway.rules.yml",
+        "usr/share/doc/doorway/examples/prometheus/doorway.rules.yml",
+    ),
+    ("packaging/grafana/doorway.json", "usr/share/doc/doorway/examples/grafana/doorway.json"),
     ("packaging/debian/copyright", "usr/share/doc/doorway/copyright"),
 ];
 /// The commented configuration. It is an example and not in /etc: clients use the machine's node

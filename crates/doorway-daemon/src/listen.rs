@@ -286,6 +286,7 @@ async fn tls(
     let config = doors.tls.as_ref().map(SharedTls::get);
     let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
+    let from = stream.peer_addr().ok().map(|from| from.ip());
     // With keepalive a client whose machine is gone is noticed after some time.
     rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
     let mut first = [0];
@@ -298,7 +299,7 @@ async fn tls(
     let identify = doors.identify.as_ref();
     let principal =
         shown.zip(identify).and_then(|(shown, identify)| identify(Proof::Certificate(shown)));
-    let peer = Peer { principal, process: None, passed: None, remote: true };
+    let peer = Peer { principal, process: None, passed: None, remote: true, from };
     Ok((stream, peer))
 }
 
@@ -315,7 +316,7 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
         rights: Rights::all(),
     });
     let process = shown.pid().and_then(|pid| Process::peer(stream, pid));
-    Peer { principal, process, passed: None, remote: false }
+    Peer { principal, process, passed: None, remote: false, from: None }
 }
 
 /// Read the first bytes, and serve the protocol that they belong to. A connection that has sent

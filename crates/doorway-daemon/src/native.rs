@@ -6,6 +6,7 @@
 mod requests;
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -102,7 +103,7 @@ pub(crate) async fn serve<S>(
         Ok(connected) => connected,
         Err(turned) => return refuse(stream, turned.refusal.clone()).await,
     };
-    let outbox = Arc::clone(&connected.outbox);
+    let (outbox, from) = (Arc::clone(&connected.outbox), peer.from);
     let mut wire = Wire::new(stream, frames, Arc::clone(&outbox));
     let greeted = tokio::select! {
         biased;
@@ -110,7 +111,7 @@ pub(crate) async fn serve<S>(
         () = outbox.closed() => Ok(Err(Some(stopping()))),
     };
     match greeted {
-        Ok(Ok(principal)) => wire.converse(service, &mut connected, principal).await,
+        Ok(Ok(principal)) => wire.converse(service, &mut connected, principal, from).await,
         Ok(Err(Some(refusal))) => wire.refuse(refusal).await,
         Ok(Err(None)) => {}
         Err(_) => GARBAGE.then(|| tracing::debug!("a client did not send its hello in time")),
@@ -229,8 +230,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         service: &Service,
         connected: &mut Connected,
         principal: Arc<Principal>,
+        from: Option<IpAddr>,
     ) {
-        let mut requests = Requests::new(service, principal, Arc::clone(&self.outbox));
+        let mut requests = Requests::new(service, principal, from, Arc::clone(&self.outbox));
         // The welcome is written before the first request is handled. If the node is killed then,
         // the client still reads it, and resumes the session that may have been granted a lock.
         let mut welcomed = false;

@@ -102,6 +102,7 @@ pub async fn run(
         // If the directory was lost, fences grow all the same, because they begin with the time.
         settings.node.first_epoch = seconds_since_2026() / 600;
     }
+    check_kind(&settings)?;
     let ledger = ledger(&settings).await?;
     // The log of this may be in the directory, so the directory comes first.
     allow_files(&mut settings);
@@ -124,7 +125,7 @@ pub async fn run(
         }
     }
     // No connection is accepted before all listeners are there.
-    let members = Members::open(&settings).await?;
+    let members = Members::open(&settings, ledger.as_ref().map(|(_, former)| former)).await?;
     let service = Service::start_with(&settings, ledger, members).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
@@ -284,6 +285,25 @@ fn not_listening(socket: &Socket) -> impl FnOnce(io::Error) -> ServeError {
 async fn listen_tcp(address: &str) -> Result<TcpListener, ServeError> {
     let listener = TcpListener::bind(address).await;
     listener.map_err(|error| ServeError::Listen { address: address.to_owned(), error })
+}
+
+/// Refuse to run with a fixed list of members in the directory of a node whose group agrees on its
+/// members: its epochs would begin below the views of that group, and fences would go back.
+fn check_kind(settings: &Settings) -> Result<(), ServeError> {
+    let Some(path) = settings.node.data.as_ref().filter(|_| settings.members.is_none()) else {
+        return Ok(());
+    };
+    let found = doorway_members::group_of(path);
+    match found.map_err(|error| ServeError::Members(error.to_string()))? {
+        None => Ok(()),
+        Some(cluster) => {
+            let reason = format!(
+                "it belongs to group {cluster:032x}, which agrees on its members, but the settings \
+                 have no [members]: restore [members], or name an empty directory with `data`"
+            );
+            Err(ServeError::Directory { path: path.clone(), reason })
+        }
+    }
 }
 
 /// Open the ledger of the directory. A process that was killed may take a moment to let go of it.

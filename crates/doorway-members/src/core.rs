@@ -15,7 +15,7 @@ use crate::ending::Ending;
 use crate::guards::Guards;
 use crate::health::Health;
 use crate::peers::{Peers, unexpected};
-use crate::rpc::frame::{Ask, Tell};
+use crate::rpc::frame::{Ask, FormerGroup, Tell};
 use crate::timings::Timings;
 use crate::types::{Peer, Raft};
 
@@ -29,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) group: String,
+    pub(crate) former: Option<FormerGroup>,
     pub(crate) records: watch::Receiver<Option<Arc<Record>>>,
     pub(crate) bond: Arc<Bond>,
     pub(crate) peers: Arc<Peers>,

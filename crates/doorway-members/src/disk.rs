@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde::Serialize;
@@ -47,6 +48,14 @@ impl DataPlace {
             Self::Memory(_) => "memory".into(),
         }
     }
+
+    /// When the file was made, as the time since 1970. A file that is moved keeps this time, and a
+    /// copy has another one. Not every file system tells.
+    fn born(&self) -> Option<Duration> {
+        let Self::Directory(_) = self else { return None };
+        let made = fs::metadata(self.path()).and_then(|file| file.created()).ok()?;
+        made.duration_since(UNIX_EPOCH).ok()
+    }
 }
 
 /// A change of the file.
@@ -61,6 +70,13 @@ pub(crate) enum Change {
     Snapshot(Box<Picture>),
     Committed(Place),
     Cluster(u128),
+    /// Forget everything but the seat, and begin a log with this entry, in this group. From now on
+    /// the file is no copy.
+    Restart {
+        cluster: u128,
+        line: Box<Line>,
+        born: Option<Duration>,
+    },
 }
 
 /// What a file contains.
@@ -73,6 +89,8 @@ pub(crate) struct Content {
     pub(crate) committed: Option<Place>,
     pub(crate) log: BTreeMap<u64, Line>,
     pub(crate) snapshot: Option<Picture>,
+    /// When the file was made, as far as the file system tells.
+    pub(crate) born: Option<Duration>,
 }
 
 /// An open file.
@@ -85,6 +103,19 @@ pub(crate) struct Disk {
 impl Disk {
     /// Open the file, or make one for a new seat with this number.
     pub(crate) fn open(
+        place: DataPlace,
+        new_seat: impl FnOnce() -> u64,
+    ) -> Result<(Self, Content), OpenError> {
+        let path = place.path();
+        let (disk, content) = Self::open_any(place, new_seat)?;
+        if disk.place.born().zip(content.born).is_some_and(|(now, then)| now != then) {
+            return Err(OpenError::Copy(path));
+        }
+        Ok((disk, content))
+    }
+
+    /// Open the file even if it is a copy.
+    fn open_any(
         place: DataPlace,
         new_seat: impl FnOnce() -> u64,
     ) -> Result<(Self, Content), OpenError> {
@@ -126,6 +157,15 @@ impl Disk {
         Ok((disk, content))
     }
 
+    /// Open the file of a directory that has one, even if it is a copy.
+    pub(crate) fn open_existing(directory: &Path) -> Result<Option<(Self, Content)>, OpenError> {
+        let place = DataPlace::Directory(directory.to_owned());
+        if !place.path().exists() {
+            return Ok(None);
+        }
+        Self::open_any(place, || fastrand::u64(1..)).map(Some)
+    }
+
     /// Write all changes in one transaction. They are on disk when this returns.
     pub(crate) fn write(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
         let database = match self.database.take() {
@@ -138,7 +178,7 @@ impl Disk {
     }
 
     /// How long a write takes in a simulation.
-    pub(crate) fn delay(&self) -> Option<std::time::Duration> {
+    pub(crate) fn delay(&self) -> Option<Duration> {
         match &self.place {
             DataPlace::Directory(_) => None,
             DataPlace::Memory(memory) => memory.delay(),
@@ -153,6 +193,10 @@ impl Disk {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.place.path()
+    }
+
+    pub(crate) fn born(&self) -> Option<Duration> {
+        self.place.born()
     }
 
     /// Make the reserve, if there is room for it.
@@ -184,6 +228,7 @@ impl Disk {
             let mut meta = transaction.open_table(META)?;
             meta.insert("format", seal(&FORMAT).as_slice())?;
             meta.insert("seat", seal(&seat).as_slice())?;
+            meta.insert("born", seal(&self.place.born()).as_slice())?;
             transaction.open_table(LOG)?;
             transaction.open_table(SNAPSHOT)?;
         }
@@ -207,6 +252,7 @@ impl Disk {
             vote: rows.meta("vote")?,
             purged: rows.meta("purged")?,
             committed: rows.meta("committed")?,
+            born: rows.meta("born")?.flatten(),
             ..Content::default()
         };
         content.snapshot = match &rows.snapshot {
@@ -300,6 +346,16 @@ fn write(database: &Database, changes: &[Change]) -> Result<(), redb::Error> {
                 }
                 Change::Cluster(cluster) => {
                     meta.insert("cluster", seal(cluster).as_slice())?;
+                }
+                Change::Restart { cluster, line, born } => {
+                    for key in ["vote", "purged", "committed"] {
+                        meta.remove(key)?;
+                    }
+                    log.retain(|_, _| false)?;
+                    snapshot.remove(0)?;
+                    meta.insert("born", seal(born).as_slice())?;
+                    meta.insert("cluster", seal(cluster).as_slice())?;
+                    log.insert(line.place.index, seal(&**line).as_slice())?;
                 }
             }
         }

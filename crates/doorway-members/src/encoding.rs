@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorway_node::members::{Command, GroupState, Holds, Record};
+use doorway_node::members::{AuditLog, Command, GroupState, Holds, Record};
 use openraft::{CommittedLeaderId, EntryPayload};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,39 @@ pub(crate) struct Picture {
     last: Option<Place>,
     voters_at: Option<Place>,
     voters: Voters,
-    state: Option<(Record, Holds)>,
+    state: Option<Stored>,
+}
+
+/// Everything on which a group has agreed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    record: Record,
+    holds: Holds,
+    audit: AuditLog,
+}
+
+impl From<&GroupState> for Stored {
+    fn from(state: &GroupState) -> Self {
+        let GroupState { record, holds, audit } = state;
+        let (record, holds) = (Record::clone(record), Holds::clone(holds));
+        Self { record, holds, audit: AuditLog::clone(audit) }
+    }
+}
+
+impl From<Stored> for GroupState {
+    fn from(Stored { record, holds, audit }: Stored) -> Self {
+        let (record, holds) = (Arc::new(record), Arc::new(holds));
+        Self { record, holds, audit: Arc::new(audit) }
+    }
+}
+
+impl Line {
+    /// The first entry of a log, in which the seats that vote found their group.
+    pub(crate) fn founding(voters: BTreeMap<u64, Peer>) -> Self {
+        let sets = vec![voters.keys().copied().collect()];
+        let place = Place { term: 0, seat: 0, index: 0 };
+        Self { place, content: Content::Voters(Voters { sets, peers: voters }) }
+    }
 }
 
 impl From<Vote> for Ballot {
@@ -132,9 +164,7 @@ impl From<&Snapshot> for Picture {
             last: last_log_id.map(Place::from),
             voters_at: last_membership.log_id().map(Place::from),
             voters: last_membership.membership().into(),
-            state: (*snapshot.snapshot)
-                .as_ref()
-                .map(|state| (Record::clone(&state.record), Holds::clone(&state.holds))),
+            state: (*snapshot.snapshot).as_ref().map(Stored::from),
         }
     }
 }
@@ -147,10 +177,7 @@ impl From<Picture> for Snapshot {
             last_membership: StoredMembership::new(voters_at, picture.voters.into()),
             snapshot_id: picture.id,
         };
-        let image: Image = picture.state.map(|(record, holds)| {
-            let (record, holds) = (Arc::new(record), Arc::new(holds));
-            GroupState { record, holds }
-        });
+        let image: Image = picture.state.map(GroupState::from);
         Self { meta, snapshot: Box::new(image) }
     }
 }

@@ -32,6 +32,14 @@ pub enum OpenError {
         /// What is wrong with it.
         why: String,
     },
+    /// The file is a copy, as of a backup.
+    #[error(
+        "{} is a copy. What its node has promised to the group since it was made is not in it, so \
+         it must not be used. Start the node with an empty data directory, and run `doorway \
+         members replace` at another node; if there is no other, `doorway members recover --alone`",
+        .0.display()
+    )]
+    Copy(PathBuf),
     /// A newer release of Doorway has written the file.
     #[error("{} has format {found}, but this program knows only format {known}", path.display())]
     Format {

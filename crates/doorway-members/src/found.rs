@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 
 use doorway_node::members::{
-    LONGEST_LEASE_MS, NAME_LIMIT, Record, SEATS_LIMIT, SHORTEST_LEASE_MS, Seat,
+    GroupState, LONGEST_LEASE_MS, NAME_LIMIT, Record, SEATS_LIMIT, SHORTEST_LEASE_MS, Seat,
 };
 use openraft::error::{InitializeError, RaftError};
 use tokio::time::timeout;
 
+use crate::encoding::Stored;
 use crate::error::FoundError;
 use crate::store::RaftStore;
 use crate::types::Peer;
@@ -54,7 +55,7 @@ impl RaftStore {
         let mut voters: BTreeMap<u64, Peer> =
             voters.map(|seat| (seat.id.0, Peer::of(seat))).collect();
         if let Some(me) = voters.get_mut(&core.seat) {
-            me.founding = Some(Box::new(record.clone()));
+            me.founding = Some(Box::new(Stored::from(&GroupState::new(record.clone()))));
         }
         if let Err(error) = core.engine().raft.initialize(voters).await {
             return Err(match error {

@@ -8,7 +8,8 @@
 //! This is the only crate that knows openraft. Files and messages have types of their own.
 //!
 //! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `engine.rs`: how Raft
-//!   is started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs.
+//!   is started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs;
+//!   `recover.rs`: how one machine goes on without a majority, for ever.
 //! - `log.rs`, `machine.rs`, `network.rs`: what openraft needs; `types.rs`: its type parameters.
 //! - `guards.rs`: guards against the gaps of openraft; `reconcile.rs`: voters follow the record.
 //! - `disk.rs`: the file; `writer.rs`: the queue in front of it; `memory.rs`: a disk for
@@ -34,6 +35,7 @@ mod memory;
 mod network;
 mod peers;
 mod reconcile;
+mod recover;
 mod rpc;
 mod store;
 mod timings;
@@ -46,5 +48,6 @@ mod tests;
 pub use disk::DataPlace;
 pub use error::{AskError, FoundError, OpenError};
 pub use memory::MemoryDisk;
-pub use rpc::frame::Hello;
+pub use recover::{RecoverError, Survivor, VIEW_STEP, group_of};
+pub use rpc::frame::{FormerGroup, Hello};
 pub use store::{Options, RaftStore, Threads};

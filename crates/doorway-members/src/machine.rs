@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use doorway_node::members::{Answer, GroupState, Holds, Record, RecordError};
+use doorway_node::members::{Answer, AuditLog, GroupState, Holds, Record, RecordError};
 use openraft::storage::RaftStateMachine;
 use openraft::{AnyError, EntryPayload, OptionalSend, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::Mutex;
@@ -66,6 +66,12 @@ impl Machine {
         self.holds.subscribe()
     }
 
+    /// The audit log.
+    pub(crate) fn audit(&self) -> Arc<AuditLog> {
+        let state = self.state.lock();
+        state.image.as_ref().map(|image| Arc::clone(&image.audit)).unwrap_or_default()
+    }
+
     /// Show the newest state to all who watch it. The holds come first, because a node starts a view
     /// only when it knows the holds of its record.
     fn show(&self, image: &Image) {
@@ -101,6 +107,19 @@ impl Machine {
     }
 }
 
+/// The newest state that a file shows: the snapshot, and all entries behind it. The last entries
+/// may not be committed.
+pub(crate) fn newest(content: &mut Content) -> Image {
+    let mut state = State::default();
+    if let Some(snapshot) = content.snapshot.take().map(Snapshot::from) {
+        state.replace(&snapshot.meta, &snapshot.snapshot);
+    }
+    for line in std::mem::take(&mut content.log).into_values() {
+        state.apply(Entry::from(line));
+    }
+    state.image
+}
+
 impl State {
     fn replace(&mut self, meta: &SnapshotMeta, image: &Image) {
         self.last = meta.last_log_id;
@@ -126,7 +145,7 @@ impl State {
             EntryPayload::Membership(membership) => {
                 if self.image.is_none() {
                     let mut founders = membership.nodes().filter_map(|(_, it)| it.founding.clone());
-                    self.image = founders.next().map(|record| GroupState::new(*record));
+                    self.image = founders.next().map(|state| GroupState::from(*state));
                 }
                 self.membership = StoredMembership::new(Some(entry.log_id), membership);
             }
@@ -211,7 +230,7 @@ impl RaftSnapshotBuilder<TypeConfig> for Machine {
 /// The record of a state, and its holds.
 fn parts(image: &Image) -> (Option<Arc<Record>>, Arc<Holds>) {
     match image {
-        Some(GroupState { record, holds }) => (Some(Arc::clone(record)), Arc::clone(holds)),
+        Some(GroupState { record, holds, .. }) => (Some(Arc::clone(record)), Arc::clone(holds)),
         None => (None, Arc::default()),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Holds, Record, SeatId, StoreHealth,
-    Unsure, ViewStore,
+    Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, Holds, Record, SeatId,
+    StoreHealth, Unsure, ViewStore,
 };
 use parking_lot::RwLock;
 use tokio::runtime::{Builder, Handle};
@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::machine::Machine;
 use crate::peers::Peers;
 use crate::rpc::client::Dialer;
-use crate::rpc::frame::Hello;
+use crate::rpc::frame::{FormerGroup, Hello};
 use crate::rpc::serve::serve;
 use crate::timings::Timings;
 use crate::writer::{self, Writer};
@@ -39,6 +39,8 @@ pub struct Options {
     pub name: String,
     /// The address at which other members reach this node.
     pub address: String,
+    /// What the data directory shows of a group to which this node belonged before.
+    pub former: Option<FormerGroup>,
     /// Makes connections to other members.
     pub connect: Arc<dyn Connect>,
     /// The lease from which all times are taken until the group has one, in milliseconds.
@@ -91,7 +93,8 @@ impl RaftStore {
     }
 
     async fn build(options: Options, switches: Switches) -> Result<Self, OpenError> {
-        let Options { data, group, name, address, connect, lease_ms, seed, threads } = options;
+        let Options { data, group, name, address, former, connect, lease_ms, seed, threads } =
+            options;
         let mut rng = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (disk, mut content) = Disk::open(data, || rng.u64(1..))?;
         let ending = Ending::new();
@@ -118,6 +121,7 @@ impl RaftStore {
             name,
             address,
             group: parts.group.clone(),
+            former,
             records,
             bond,
             peers: Arc::clone(&parts.peers),
@@ -140,6 +144,11 @@ impl RaftStore {
     /// The group to which this node belongs; none until it was founded or the node was added.
     pub fn cluster(&self) -> Option<u128> {
         self.core.bond.cluster()
+    }
+
+    /// What operators did to the group, as far as this node knows.
+    pub fn audit(&self) -> Arc<AuditLog> {
+        self.machine.audit()
     }
 
     /// Wait until the store has ended: it was closed, or its disk or Raft has failed. Returns the

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use doorway_node::members::{Answer, Command, GroupState, Record, Seat};
+use doorway_node::members::{Answer, Command, GroupState, Seat};
 use openraft::TokioRuntime;
 use serde::{Deserialize, Serialize};
+
+use crate::encoding::Stored;
 
 openraft::declare_raft_types!(
     /// The types of our replicated log.
@@ -37,10 +39,10 @@ pub(crate) type Image = Option<GroupState>;
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) address: String,
-    /// The first record of the group, at the seat that founded it. The first entry of the log names
-    /// the voters. Because this record is in it, all replicas begin with the same record, and a
+    /// The first state of the group, at the seat that founded it. The first entry of the log names
+    /// the voters. Because this state is in it, all replicas begin with the same state, and a
     /// group cannot have voters without having a record.
-    pub(crate) founding: Option<Box<Record>>,
+    pub(crate) founding: Option<Box<Stored>>,
 }
 
 impl Peer {

@@ -104,6 +104,10 @@ impl LinkHandler for NodeShell {
         }
     }
 
+    fn has_store(&self) -> bool {
+        matches!(self.membership, Membership::Agreed(_))
+    }
+
     fn store(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
         match &self.membership {
             Membership::Fixed(_) => Box::pin(async {}),

@@ -70,8 +70,8 @@ pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use pattern::{NamePattern, PatternError};
 pub use report::{
-    Absent, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus, Scope, SeatReport,
-    SeatRole, SeatState, Waiter,
+    Absent, AuditEntry, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus, Scope,
+    SeatReport, SeatRole, SeatState, Waiter,
 };
 pub use session::{
     Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, MembersRequest, Opening, Refusal,

@@ -205,6 +205,25 @@ pub struct SeatReport {
     pub away_ms: Option<u64>,
 }
 
+/// Something that an operator did to a group that agrees on its members.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// Its number, which grows from entry to entry. The group gives it.
+    pub number: u64,
+    /// When, by the clock of the node: RFC 3339, in UTC.
+    pub at: String,
+    /// The node that was asked.
+    pub node: String,
+    /// Who asked, as the connection has proved it: `uid 0`, `client ci`.
+    pub who: String,
+    /// From where: `unix socket`, or the address of the client.
+    pub from: String,
+    /// What was asked for, like a command line.
+    pub what: String,
+    /// `done`, or why it was refused.
+    pub result: String,
+}
+
 /// What a machine does when the members decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::report::{LockReport, Locks, MembersReport, NodeStatus, Scope};
+use crate::report::{AuditEntry, LockReport, Locks, MembersReport, NodeStatus, Scope};
 use crate::{Fence, Mode, Name};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
@@ -319,6 +319,10 @@ pub enum MembersRequest {
     Init {
         /// The lease of members, in milliseconds; without one, that of the node's settings.
         lease_ms: Option<u32>,
+        /// The group goes on where a group with a fixed list of members has ended. The number is
+        /// a view that is known to be as high as any of that group, or 0. Without this, no machine
+        /// may have belonged to another group.
+        from_fixed: Option<u64>,
     },
     /// Add a machine to the group.
     Add {
@@ -341,6 +345,9 @@ pub enum MembersRequest {
     },
     /// Change the lease of members, in milliseconds.
     Lease(u32),
+    /// Report what operators did, after the entry with this number. Only the user of the node and
+    /// root may ask for it. Answered by [`Reply::Audit`].
+    Log(u64),
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.
@@ -368,6 +375,8 @@ pub enum Reply {
     Stopping(u64),
     /// The members of the group, after the change that was asked for.
     Members(u64, Box<MembersReport>),
+    /// The next entries of the audit log, the oldest first; none if there are no more.
+    Audit(u64, Vec<AuditEntry>),
 }
 
 impl Reply {
@@ -382,7 +391,8 @@ impl Reply {
             | Self::Locks(number, _)
             | Self::Status(number, _)
             | Self::Done(number)
-            | Self::Members(number, _) => Some(*number),
+            | Self::Members(number, _)
+            | Self::Audit(number, _) => Some(*number),
             Self::Lost(..) | Self::Stopping(_) => None,
         }
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Fence, LockReport, Locks, MembersReport, Name, NodeStatus, Refusal, Reply, Scope, SessionId,
+    AuditEntry, Fence, LockReport, Locks, MembersReport, Name, NodeStatus, Refusal, Reply, Scope,
+    SessionId,
 };
 
 /// Something that happened to a session. Every request is answered by exactly one event with its
@@ -97,6 +98,8 @@ pub enum Answer {
     Done,
     /// The members of the node's group, after the change that was asked for.
     Members(Box<MembersReport>),
+    /// The next entries of the audit log of the group, the oldest first.
+    Audit(Vec<AuditEntry>),
 }
 
 impl Answer {
@@ -109,6 +112,7 @@ impl Answer {
             Reply::Status(number, status) => (number, Self::Status(status)),
             Reply::Done(number) => (number, Self::Done),
             Reply::Members(number, report) => (number, Self::Members(report)),
+            Reply::Audit(number, entries) => (number, Self::Audit(entries)),
             _ => return None,
         })
     }

@@ -61,7 +61,9 @@ impl Pending {
         use Request::{Break, Members, Release, Renew};
         let changes = match &self.request {
             Release(..) | Break(..) | Renew(..) => true,
-            Members(_, request) => *request != MembersRequest::Show,
+            Members(_, request) => {
+                !matches!(request, MembersRequest::Show | MembersRequest::Log(_))
+            }
             _ => false,
         };
         self.sent && changes

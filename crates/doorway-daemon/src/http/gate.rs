@@ -13,6 +13,7 @@ use super::Connection;
 use super::api::Api;
 use super::problem::{Kind, Problem};
 use crate::listen::Doors;
+use crate::members::audit::Operator;
 use crate::principal::Principal;
 use crate::settings::Settings;
 
@@ -22,6 +23,15 @@ pub(crate) struct Caller {
     pub(crate) principal: Arc<Principal>,
     /// Whether it may be on another machine: it came over TCP.
     pub(crate) remote: bool,
+    /// Its address, if it came over TCP.
+    from: Option<IpAddr>,
+}
+
+impl Caller {
+    /// The client, as one who does something that is noted.
+    pub(crate) fn operator(&self) -> Operator {
+        Operator { principal: Arc::clone(&self.principal), from: self.from }
+    }
 }
 
 /// Decides which requests are let in.
@@ -44,7 +54,7 @@ impl Gate {
             let principal = end.principal.clone().ok_or_else(|| {
                 Problem::new(Kind::Forbidden, "this node serves only the user who runs it")
             })?;
-            return Ok(Caller { principal: Arc::new(principal), remote: false });
+            return Ok(Caller { principal: Arc::new(principal), remote: false, from: None });
         }
         self.check_host(headers)?;
         let principal = match headers.get(AUTHORIZATION) {
@@ -63,7 +73,7 @@ impl Gate {
         end.connected.belongs(&principal)?;
         // The settings may have been reloaded since the connection was made.
         let principal = end.connected.principal().unwrap_or(principal);
-        Ok(Caller { principal, remote: true })
+        Ok(Caller { principal, remote: true, from: end.from })
     }
 
     /// Check that the request is for a name of this host. A page of another site can make its own

@@ -203,7 +203,7 @@ pub(crate) async fn break_lock(
     Lock(lock): Lock,
     Json(body): Json<FenceRequest>,
 ) -> Answer<BreakResponse> {
-    api.service.break_lock(&caller.principal, &lock, body.fence).await?;
+    api.service.break_for(&caller.operator(), &lock, body.fence).await?;
     Ok(axum::Json(BreakResponse { broken: true }))
 }
 

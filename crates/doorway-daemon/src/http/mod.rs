@@ -14,6 +14,7 @@ mod node;
 mod problem;
 mod schemas;
 
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,7 @@ static TROUBLE: LogLimit = LogLimit::new();
 struct Connection {
     principal: Option<Principal>,
     remote: bool,
+    from: Option<IpAddr>,
     connected: Connected,
 }
 
@@ -73,9 +75,9 @@ async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
         None => return,
     };
     let outbox = Arc::clone(&connected.outbox);
-    let Peer { principal, remote, process, passed } = peer;
+    let Peer { principal, remote, from, process, passed } = peer;
     drop((process, passed)); // They are not needed here, and hold descriptors.
-    let end = Arc::new(Connection { principal, remote, connected });
+    let end = Arc::new(Connection { principal, remote, from, connected });
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&end));

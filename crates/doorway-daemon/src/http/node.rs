@@ -37,7 +37,7 @@ pub(crate) async fn members(
     State(api): State<Api>,
     Extension(caller): Extension<Caller>,
 ) -> Result<axum::Json<MembersReport>, Problem> {
-    let report = api.service.members(&caller.principal, MembersRequest::Show).await?;
+    let report = api.service.members(&caller.operator(), MembersRequest::Show).await?;
     Ok(axum::Json(report))
 }
 

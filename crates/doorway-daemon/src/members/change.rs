@@ -14,16 +14,18 @@ use doorway_node::members::{
 use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
 use tokio::time::{sleep, timeout};
 
+use super::audit::{self, Operator};
+use super::former::Former;
 use super::{Members, voters};
 use crate::principal::Principal;
 use crate::service::Service;
 use crate::sessions::refusals::refusal;
 
 /// How many times a command is sent that the group does not answer.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// How long to wait before a command is sent again.
-const PAUSE: Duration = Duration::from_millis(300);
+pub(super) const PAUSE: Duration = Duration::from_millis(300);
 
 /// How long to wait until this node has learnt of a change.
 const NEWS: Duration = Duration::from_secs(2);
@@ -32,7 +34,7 @@ impl Service {
     /// Report or change the members of the group on behalf of a client.
     pub(crate) async fn members(
         &self,
-        principal: &Principal,
+        operator: &Operator,
         request: MembersRequest,
     ) -> Result<MembersReport, Refusal> {
         let Some(members) = self.store() else {
@@ -41,17 +43,18 @@ impl Service {
             return Err(refusal(Code::NotServed, text));
         };
         if request != MembersRequest::Show {
-            if !principal.is_owner() {
-                let text =
-                    "only root and the user of the node can change its group, at its Unix socket";
-                return Err(refusal(Code::Forbidden, text));
-            }
+            owner(&operator.principal)?;
             let Ok(_one) = members.changing.try_lock() else {
                 let text = "another change of the members is under way at this node; try again";
                 return Err(refusal(Code::Busy, text));
             };
-            members.change(self, request.clone()).await?;
-            tracing::info!(by = principal.name, ?request, "the members were changed");
+            let title = audit::title(&request);
+            let changed = members.change(self, request).await;
+            if changed.is_ok() {
+                tracing::info!(by = operator.principal.name, "the members were changed: {title}");
+            }
+            members.note(operator, title, &changed).await;
+            changed?;
         }
         Ok(members.report(self.node()))
     }
@@ -65,8 +68,8 @@ impl Service {
 impl Members {
     async fn change(&self, service: &Service, request: MembersRequest) -> Result<(), Refusal> {
         match request {
-            MembersRequest::Show => Ok(()),
-            MembersRequest::Init { lease_ms } => self.init(lease_ms).await,
+            MembersRequest::Show | MembersRequest::Log(_) => Ok(()),
+            MembersRequest::Init { lease_ms, from_fixed } => self.init(lease_ms, from_fixed).await,
             MembersRequest::Add { name, address } => self.add(&name, &address).await,
             MembersRequest::Remove { name, force } => self.remove(service, &name, force).await,
             MembersRequest::Replace { name } => self.replace(&name).await,
@@ -75,7 +78,7 @@ impl Members {
     }
 
     /// Found the group, with this node and the machines of `join`.
-    async fn init(&self, lease_ms: Option<u32>) -> Result<(), Refusal> {
+    async fn init(&self, lease_ms: Option<u32>, from_fixed: Option<u64>) -> Result<(), Refusal> {
         if self.record().is_some() || self.store.cluster().is_some() {
             let text = format!(
                 "the group {} is founded already: `doorway members` shows it, and `doorway members \
@@ -94,6 +97,8 @@ impl Members {
             voter: true,
         };
         let mut seats = vec![own];
+        let mut former = Former::default();
+        former.count(me, self.former);
         for address in self.others() {
             let hello = self.ask(address).await?;
             if let Some(known) = seats.iter().find(|seat| seat.id.0 == hello.seat) {
@@ -117,6 +122,7 @@ impl Members {
                 );
                 return Err(refusal(Code::Invalid, text));
             }
+            former.count(SeatId(hello.seat), hello.former);
             let Hello { name, seat, address, .. } = hello;
             seats.push(Seat { id: SeatId(seat), name, address, voter: false });
         }
@@ -127,7 +133,14 @@ impl Members {
             seat.voter = voters.contains(&seat.id);
         }
         let cluster = u128::from_le_bytes(crate::service::secret().0);
-        match self.store.found(seats, lease_ms, self.rules, cluster).await {
+        let mut record = Record::new(cluster, lease_ms, self.rules, seats);
+        match from_fixed {
+            None => former.check_none(&record)?,
+            Some(above) => {
+                record.succeed_fixed(former.next_view(above)?, &former.seats);
+            }
+        }
+        match self.store.found_with(record).await {
             Ok(()) => Ok(()),
             Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_))) => {
                 Err(refusal(Code::Unavailable, error.to_string()))
@@ -326,6 +339,15 @@ impl Members {
     }
 }
 
+/// Refuse a client that may not change the group.
+pub(super) fn owner(principal: &Principal) -> Result<(), Refusal> {
+    if principal.is_owner() {
+        return Ok(());
+    }
+    let text = "only root and the user of the node may do this to its group, at its Unix socket";
+    Err(refusal(Code::Forbidden, text))
+}
+
 fn seat_by_name<'a>(record: &'a Record, name: &str) -> Result<&'a Seat, Refusal> {
     record.seats.iter().find(|seat| seat.name == name).ok_or_else(|| {
         let names: Vec<&str> = record.seats.iter().map(|seat| seat.name.as_str()).collect();
@@ -347,6 +369,12 @@ fn check_hello(hello: &Hello, name: &str, address: &str, record: &Record) -> Res
         return wrong(format!(
             "the node at {address} belongs to the group already, as `{}`",
             seat.name
+        ));
+    }
+    if hello.former.is_some() {
+        return wrong(format!(
+            "`{name}` at {address} has the data directory of another group, whose locks and fences \
+             this group does not know: start it with an empty data directory, then try again"
         ));
     }
     match hello.cluster {

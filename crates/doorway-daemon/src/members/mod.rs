@@ -1,23 +1,31 @@
 //! The members of a group that agrees on them: how the service opens their store, reports them,
 //! and changes them for an operator.
 
+pub(crate) mod audit;
 mod change;
+mod former;
+mod recover;
 mod report;
 mod voters;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_members::{DataPlace, Options, RaftStore, Threads};
+use doorway_members::{DataPlace, FormerGroup, Options, RaftStore, Threads};
 use doorway_node::members::{Record, ViewStore as _};
 use doorway_node::net::{Identity, StoreDialer, Tcp};
+use doorway_node::views::last_epoch;
 use doorway_node::{Config, Node, StartError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use crate::ledger::LedgerContents;
 use crate::serve::ServeError;
 use crate::settings::{MembersSettings, Settings};
+
+pub use recover::{NoRecovery, Recovery};
 
 /// How often a node without a group looks whether there is one.
 const LOOK: Duration = Duration::from_secs(2);
@@ -31,6 +39,8 @@ pub struct Members {
     name: String,
     /// The name of the group.
     group: String,
+    /// What the data directory shows of a group to which this node belonged before.
+    former: Option<FormerGroup>,
     /// The fingerprint of the rules for locks.
     rules: u64,
     /// What this node has found out about its group as long as it does not belong to it.
@@ -50,7 +60,11 @@ enum Outside {
 
 impl Members {
     /// Open the store of a node whose group agrees on its members; none in any other group.
-    pub(crate) async fn open(settings: &Settings) -> Result<Option<Self>, ServeError> {
+    /// `ledger` is what the former process left.
+    pub(crate) async fn open(
+        settings: &Settings,
+        ledger: Option<&LedgerContents>,
+    ) -> Result<Option<Self>, ServeError> {
         let node = &settings.node;
         let (Some(members), Some(tls), Some(data)) = (&settings.members, &node.tls, &node.data)
         else {
@@ -59,11 +73,13 @@ impl Members {
         let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key);
         let identity = identity.map_err(StartError::from)?;
         let (name, group) = (node.me.clone(), node.group.clone());
+        let former = former_group(data, ledger)?;
         let store = RaftStore::open(Options {
             data: DataPlace::Directory(data.clone()),
             group: group.clone(),
             name: name.clone(),
             address: members.address.clone(),
+            former,
             // Clones of an identity share it, so a renewed certificate reaches the store too.
             connect: Arc::new(StoreDialer::new(Tcp, identity.clone(), group.clone())),
             lease_ms: members.lease.as_millis() as u32,
@@ -77,6 +93,7 @@ impl Members {
             settings: members.clone(),
             name,
             group,
+            former,
             rules: node.agreed_digest(),
             outside: Mutex::new(Outside::NotFounded),
             changing: tokio::sync::Mutex::default(),
@@ -140,6 +157,17 @@ impl Members {
     fn others(&self) -> impl Iterator<Item = &String> {
         self.settings.join.iter().filter(|address| **address != self.settings.address)
     }
+}
+
+/// What a data directory shows of the group to which its node belonged before.
+fn former_group(
+    data: &Path,
+    ledger: Option<&LedgerContents>,
+) -> Result<Option<FormerGroup>, ServeError> {
+    let epoch = last_epoch(data).map_err(|error| ServeError::Members(error.to_string()))?;
+    let views = ledger.into_iter().flat_map(LedgerContents::grants);
+    let view = views.map(|(_, _, fence)| fence.view()).max().unwrap_or(0);
+    Ok((epoch > 0 || view > 0).then_some(FormerGroup { epoch, view }))
 }
 
 impl Outside {

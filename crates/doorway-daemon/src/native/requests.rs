@@ -1,14 +1,16 @@
 //! Carries out the requests of a connection.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Refusal, Reply, Request};
+use doorway_protocol::{Code, MembersRequest, Refusal, Reply, Request};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::members::audit::Operator;
 use crate::principal::Principal;
 use crate::service::outbox::Outbox;
 use crate::service::{Connected, Service};
@@ -21,6 +23,8 @@ const QUESTIONS: usize = 256;
 pub(super) struct Requests {
     service: Service,
     principal: Arc<Principal>,
+    /// The address of a client that came over TCP.
+    from: Option<IpAddr>,
     outbox: Arc<Outbox>,
     /// The open questions; they end with the connection.
     questions: JoinSet<()>,
@@ -28,10 +32,16 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn new(service: &Service, principal: Arc<Principal>, outbox: Arc<Outbox>) -> Self {
+    pub(super) fn new(
+        service: &Service,
+        principal: Arc<Principal>,
+        from: Option<IpAddr>,
+        outbox: Arc<Outbox>,
+    ) -> Self {
         Self {
             service: service.clone(),
             principal,
+            from,
             outbox,
             questions: JoinSet::new(),
             asked: BTreeMap::new(),
@@ -81,13 +91,15 @@ impl Requests {
     /// Answer a question that may have to ask other nodes, or wait.
     fn ask(&mut self, connected: &Connected, request: Request) {
         let (service, principal) = (self.service.clone(), self.principal(connected));
+        let from = self.from;
         match request {
             Request::Inspect(number, lock) => self.answer(number, async move {
                 let report = service.inspect(&principal, &lock).await;
                 report.map(|report| Reply::Lock(number, Box::new(report)))
             }),
             Request::Break(number, lock, fence) => self.answer(number, async move {
-                service.break_lock(&principal, &lock, fence).await.map(|()| Reply::Done(number))
+                let operator = Operator { principal, from };
+                service.break_for(&operator, &lock, fence).await.map(|()| Reply::Done(number))
             }),
             Request::AwaitFree(number, lock) => self.answer(number, async move {
                 service.await_free(&principal, &lock).await.map(|()| Reply::Done(number))
@@ -96,8 +108,14 @@ impl Requests {
                 let within = (ms > 0).then(|| Duration::from_millis(ms));
                 service.leave(&principal, within).await.map(|()| Reply::Done(number))
             }),
+            Request::Members(number, MembersRequest::Log(after)) => {
+                self.answer(number, async move {
+                    let entries = service.audit(&principal, after);
+                    entries.map(|entries| Reply::Audit(number, entries))
+                });
+            }
             Request::Members(number, request) => self.answer(number, async move {
-                let report = service.members(&principal, request).await;
+                let report = service.members(&Operator { principal, from }, request).await;
                 report.map(|report| Reply::Members(number, Box::new(report)))
             }),
             _ => debug_assert!(false, "the others are handled before"),

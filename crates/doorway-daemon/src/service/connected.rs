@@ -1,5 +1,6 @@
 //! Connections: who is at the other end, and whether one more is admitted.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub struct Peer {
     pub passed: Option<OwnedFd>,
     /// Whether it may be on another machine, where a connection that ends may have been cut.
     pub remote: bool,
+    /// Its address, if it came over TCP.
+    pub from: Option<IpAddr>,
 }
 
 /// A connection, which is counted until this is dropped.

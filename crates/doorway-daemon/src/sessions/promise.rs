@@ -241,8 +241,8 @@ fn answer(
 }
 
 fn no_member() -> Refusal {
-    let text = "this node is no member of its group at the moment, so it grants no locks; \
-                `doorway members` tells more";
+    let text = "this node is no member of its group at the moment, so it grants no locks; ask \
+                again later, or see what `doorway members` tells";
     refusal(Code::Unavailable, text)
 }
 

@@ -45,6 +45,11 @@ pub(super) fn members(
         };
         diagnostics.wrong(line, what, remedy);
     }
+    if let Some(Located { line, .. }) = top.text("record") {
+        let what = "a recording names the members of its group once, so a group that agrees on its \
+                    members cannot be recorded";
+        diagnostics.wrong(line, what, "remove `record`");
+    }
     let address = section.text("address");
     if let Some(Located { line, value }) = &address {
         check(diagnostics, "address", *line, value);

@@ -153,7 +153,7 @@ pub(super) static TOP: Table = Table {
             Text("a file"),
             Example("/var/lib/doorway/record"),
             "Record what the locks do in this file, for `doorway diagram --recorded`. Without this \
-             key nothing is recorded.",
+             key nothing is recorded. A group that agrees on its members cannot be recorded.",
         ),
         key("member", Tables(&MEMBER), Heading, "The members of a fixed group."),
         key("members", Kind::Table(&MEMBERS), Heading, "A group that agrees on its members."),

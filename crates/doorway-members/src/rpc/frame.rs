@@ -2,6 +2,8 @@
 //!
 //! A message is its length in four bytes, the lowest first, and then its content in postcard.
 
+use std::io;
+
 use doorway_node::members::{Answer, Command};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,8 +13,9 @@ use tokio::sync::mpsc;
 use crate::encoding::{Ballot, Line, Picture, Place};
 use crate::error::AskError;
 
-/// The longest message, in bytes.
-pub(crate) const LIMIT: usize = 1 << 20;
+/// The longest message, in bytes. A snapshot is one message: it has the record, at most 2,000 holds
+/// and at most 1,000 entries of the audit log, which are less than 2 MiB in sum.
+pub(crate) const LIMIT: usize = 1 << 21;
 
 /// How many questions on one connection may wait for their answers.
 pub(crate) const IN_FLIGHT: usize = 64;
@@ -98,6 +101,18 @@ pub struct Hello {
     pub cluster: Option<u128>,
     /// The address at which its node can be reached.
     pub address: String,
+    /// What its data directory shows of a group that is not this one; none once it belongs to one.
+    pub former: Option<FormerGroup>,
+}
+
+/// What a data directory shows of the group to which its node belonged before. Fences of a new
+/// group have to be higher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerGroup {
+    /// The last epoch of the node, in a group with a fixed list of members; 0 if it had none.
+    pub epoch: u64,
+    /// The highest view of a lock that clients of the node still hold; 0 if they hold none.
+    pub view: u64,
 }
 
 /// A message as it is sent.
@@ -157,8 +172,16 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             match self.stream.read_buf(&mut self.bytes).await {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
+                // A node that stops does not end TLS first.
+                Err(error) if is_closed(&error) => return Ok(None),
                 Err(error) => return Err(error.to_string()),
             }
         }
     }
+}
+
+/// Whether the other side has closed the connection, in order or not.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }

@@ -126,7 +126,9 @@ impl Core {
             ));
         }
         let (name, address) = (self.name.clone(), self.address.clone());
-        Tell::Hello(Hello { name, seat: self.seat, cluster: self.bond.cluster(), address })
+        let cluster = self.bond.cluster();
+        let former = self.former.filter(|_| cluster.is_none());
+        Tell::Hello(Hello { name, seat: self.seat, cluster, address, former })
     }
 
     /// Check that a question is meant for this store, and comes from the seat that it names. The

@@ -134,6 +134,7 @@ impl World {
             group: "shop".to_owned(),
             name: name.to_owned(),
             address: format!("at-{name}"),
+            former: None,
             connect: Arc::new(Wire { net: Arc::clone(&self.net), me: name.to_owned() }),
             lease_ms: LEASE_MS,
             seed: Some(self.seed),

@@ -134,6 +134,7 @@ pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
         group: GROUP.to_owned(),
         name: name(me),
         address: address(me),
+        former: None,
         connect: Arc::new(dialer),
         lease_ms: LEASE.as_millis() as u32,
         seed: Some(stage.plan.seed ^ me as u64),

@@ -1,6 +1,6 @@
 //! The commands that change the record of a group, and their answers.
 
-use doorway_protocol::Fence;
+use doorway_protocol::{AuditEntry, Fence};
 use serde::{Deserialize, Serialize};
 
 use super::holds::{HOLDS_LIMIT, HoldId};
@@ -108,6 +108,8 @@ pub enum Command {
     /// A promise is over: the lock was released or broken, or its time has passed. Nothing happens
     /// if there is no such promise.
     Drop(HoldId),
+    /// An operator did something, which the audit log keeps.
+    Note(AuditEntry),
 }
 
 /// The answer to a [`Command`].

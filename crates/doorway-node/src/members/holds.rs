@@ -40,6 +40,7 @@ use std::time::Duration;
 use doorway_protocol::{Fence, Name};
 use serde::{Deserialize, Serialize};
 
+use super::audit::AuditLog;
 use super::command::{Answer, Command, RecordError};
 use super::record::{MemberId, Record, SeatId};
 
@@ -174,17 +175,23 @@ pub struct GroupState {
     pub record: Arc<Record>,
     /// What was promised for longer than a lease.
     pub holds: Arc<Holds>,
+    /// What operators did.
+    pub audit: Arc<AuditLog>,
 }
 
 impl GroupState {
     /// The state of a group that begins with this record, and without holds.
     pub fn new(record: Record) -> Self {
         let holds = Holds { added: record.holds, all: BTreeMap::new() };
-        Self { record: Arc::new(record), holds: Arc::new(holds) }
+        Self { record: Arc::new(record), holds: Arc::new(holds), audit: Arc::default() }
     }
 
     /// Apply a command. If it is refused, nothing changes.
     pub fn apply(&mut self, command: &Command) -> Answer {
+        if let Command::Note(entry) = command {
+            Arc::make_mut(&mut self.audit).note(entry);
+            return Answer::Done(self.record.number);
+        }
         let record = Arc::make_mut(&mut self.record);
         match command {
             Command::Hold { .. } | Command::Drop(_) => {

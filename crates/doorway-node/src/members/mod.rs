@@ -1,5 +1,6 @@
 //! Members by agreement: who belongs to a group, decided by the group itself.
 //!
+//! - `audit.rs`: what operators did.
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
 //! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
@@ -10,6 +11,7 @@
 //! All of it is plain values without clock, network and disk. The node feeds them: see
 //! `agreed_group.rs`.
 
+mod audit;
 mod command;
 mod drive;
 mod holds;
@@ -17,7 +19,9 @@ mod keeper;
 mod record;
 mod store;
 
+pub use audit::{AUDIT_LIMIT, AuditLog};
 pub use command::{Answer, Command, RecordError, Seen};
+pub use doorway_protocol::AuditEntry;
 pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};

@@ -133,6 +133,29 @@ impl Record {
         Self { cluster, revision, number, last, lease_ms, rules, seats, members, holds }
     }
 
+    /// Go on where a group with a fixed list of members has ended. `number` has to be above all
+    /// views of that group. The last process of that group on each of these machines counts as a
+    /// member of view `number`. So the next process there succeeds it, as after a restart: its
+    /// clients reclaim their locks, and no view starts before it has entered, or before the lease
+    /// of its predecessor is over.
+    pub fn succeed_fixed(&mut self, number: u64, seats: &[SeatId]) {
+        self.number = number;
+        for &seat in seats {
+            self.last += 1;
+            self.members.push(Member {
+                id: MemberId(self.last),
+                seat,
+                nonce: 0,
+                since: Some(number),
+                unbroken: 0,
+                beat: 0,
+                lease_ms: self.lease_ms,
+                cut: Vec::new(),
+                evicted: false,
+            });
+        }
+    }
+
     /// Apply a command. If it is refused, nothing changes. Of a command that changes holds, this is
     /// the smaller part: see [`GroupState::apply`](super::GroupState::apply).
     pub fn apply(&mut self, command: &Command) -> Answer {
@@ -204,7 +227,7 @@ impl Record {
                 }
                 self.holds += 1;
             }
-            Command::Drop(_) => {}
+            Command::Drop(_) | Command::Note(_) => {}
         }
         Ok(Answer::Done(self.number))
     }

@@ -111,7 +111,7 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
     stream: N::Stream,
 ) -> Result<Accepted<ServerStream<N>>, Failure> {
     let handler = &*mesh.handler;
-    let acceptor = TlsAcceptor::from(mesh.identity.server());
+    let acceptor = TlsAcceptor::from(mesh.identity.server(handler.has_store()));
     let mut stream = acceptor.accept(stream).await?;
     if stream.get_ref().1.alpn_protocol() == Some(tls::STORES) {
         let chain = stream.get_ref().1.peer_certificates();

@@ -93,6 +93,11 @@ pub trait LinkHandler: Send + Sync + 'static {
     /// does when it stops.
     fn down(&self, peer: PeerId, closed: bool, why: &str);
 
+    /// Whether the node has a store, because its group agrees on its members.
+    fn has_store(&self) -> bool {
+        false
+    }
+
     /// The store of another node has connected, to agree on the members of the group. The future
     /// ends when the connection does. Without a store, the connection is closed.
     fn store(&self, _stream: BoxedStream, _caller: Caller) -> BoxedFuture<'static, ()> {

@@ -36,7 +36,8 @@ impl<N: Network> StoreDialer<N> {
         let tls = stream.get_ref().1;
         let other = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
         if tls.alpn_protocol() != Some(tls::STORES) {
-            let why = "the node there cannot agree on members: it is of an older version";
+            let why = "the node there still runs with a fixed list of members, [[member]] in its \
+                       settings, or is of an older version";
             return Err(other(why.to_owned()));
         }
         let name = tls::node_of(tls.peer_certificates(), &self.group).ok_or_else(|| {

@@ -31,6 +31,8 @@ pub(super) const STORES: &[u8] = b"doorway-members/1";
 struct TlsConfigs {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
+    /// For connections that a node without a store accepts.
+    links: Arc<ServerConfig>,
     /// For connections to the store of a node whose name is not known before.
     store: Arc<ClientConfig>,
 }
@@ -90,8 +92,10 @@ impl Identity {
         Arc::clone(&self.0.read().client)
     }
 
-    pub(super) fn server(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.0.read().server)
+    /// The configuration for callers, among them stores if this node has one.
+    pub(super) fn server(&self, has_store: bool) -> Arc<ServerConfig> {
+        let configs = self.0.read();
+        Arc::clone(if has_store { &configs.server } else { &configs.links })
     }
 
     pub(super) fn store(&self) -> Arc<ClientConfig> {
@@ -126,6 +130,7 @@ fn shown(
         .with_client_cert_verifier(verifier.build().map_err(unusable)?)
         .with_single_cert(chain.clone(), key.clone_key())
         .map_err(unusable)?;
+    let links = server.clone();
     server.alpn_protocols = vec![STORES.to_vec()];
     let any = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
     let any = AnyNode(any.build().map_err(unusable)?);
@@ -137,8 +142,9 @@ fn shown(
         .with_client_auth_cert(chain, key)
         .map_err(unusable)?;
     store.alpn_protocols = vec![STORES.to_vec()];
-    let (client, server, store) = (Arc::new(client), Arc::new(server), Arc::new(store));
-    Ok(TlsConfigs { client, server, store })
+    let (client, store) = (Arc::new(client), Arc::new(store));
+    let (server, links) = (Arc::new(server), Arc::new(links));
+    Ok(TlsConfigs { client, server, links, store })
 }
 
 /// Accepts the certificate of any node that the authority has signed. The name of the node is read

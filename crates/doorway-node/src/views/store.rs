@@ -97,7 +97,7 @@ impl<D: EpochDirectory> EpochFile<D> {
     }
 
     /// The epoch on disk; 0 if this node has never started.
-    fn read(&self) -> Result<u64, StoreError> {
+    pub fn read(&self) -> Result<u64, StoreError> {
         let path = self.path.join("epoch");
         match self.directory.read("epoch") {
             Ok(bytes) => parse(&bytes).ok_or(StoreError::Damaged(path)),
@@ -142,6 +142,11 @@ impl EpochDirectory for RealDirectory {
     fn sync_names(&self) -> io::Result<()> {
         sync_names(&self.0)
     }
+}
+
+/// The last epoch of a node of a fixed group that used this directory; 0 if there was none.
+pub fn last_epoch(directory: &Path) -> Result<u64, StoreError> {
+    EpochFile::new(RealDirectory(directory.to_owned()), directory.to_owned()).read()
 }
 
 /// A fixed list of members, and an epoch in a directory of this node alone.

@@ -95,7 +95,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Drain(13, 10_000),
         Request::Evidence(14),
         Request::Members(15, MembersRequest::Show),
-        Request::Members(16, MembersRequest::Init { lease_ms: Some(10_000) }),
+        Request::Members(16, MembersRequest::Init { lease_ms: Some(10_000), from_fixed: Some(7) }),
         Request::Members(
             17,
             MembersRequest::Add { name: "d".to_owned(), address: "d.example:7001".to_owned() },
@@ -103,6 +103,7 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Members(18, MembersRequest::Remove { name: "c".to_owned(), force: true }),
         Request::Members(19, MembersRequest::Replace { name: "b".to_owned() }),
         Request::Members(20, MembersRequest::Lease(5000)),
+        Request::Members(21, MembersRequest::Log(7)),
     ]
 }
 

@@ -384,7 +384,7 @@ impl Node {
             return;
         }
         self.seen = Some((version, state.clone()));
-        let GroupState { record, holds } = state;
+        let GroupState { record, holds, .. } = state;
         let (now, id, reclaiming) = (self.both_clocks(context.now), self.id, self.is_reclaiming());
         let Some(agreed) = self.agreed() else { return };
         if agreed.membership.is_some() {

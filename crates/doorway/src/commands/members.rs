@@ -1,5 +1,9 @@
 //! `doorway members`: the members of a group that agrees on them.
 
+mod confirm;
+mod log;
+mod recover;
+
 use std::io::Write;
 use std::time::Duration;
 
@@ -28,15 +32,12 @@ const LONGEST_WAIT: &str = "315360000";
 /// and state as the node sees them, and how many votes are left. Changes need root or the user of
 /// the node, at its Unix socket.
 #[derive(clap::Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     doorway members                           show the members\n  \
     doorway members --wait 1m                 wait until all of them are in the view\n  \
     doorway members init                      found the group, once, at one node\n  \
     doorway members add d d.example:7001      add a machine\n  \
-    doorway members replace c                 let a machine with a new disk in again"
-)]
+    doorway members replace c                 let a machine with a new disk in again")]
 pub(crate) struct Args {
     #[command(subcommand)]
     task: Option<Task>,
@@ -54,7 +55,7 @@ struct Show {
     wait: Option<Duration>,
 
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 
     #[command(flatten)]
@@ -68,7 +69,16 @@ enum Task {
     Remove(Remove),
     Replace(Replace),
     Lease(Lease),
-    Backup(Backup),
+    /// Print what the group has agreed on, as JSON: its number, view, lease and machines
+    ///
+    /// Keep it to know what the group looked like. A data directory must never be copied back.
+    Backup,
+    /// Show what operators did: who, when, from where, and what came of it
+    ///
+    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease` and `recover`, the last
+    /// 1,000 of them. It is the same at all members. With --json each entry is one line.
+    Log,
+    Recover(recover::Args),
 }
 
 /// Found the group, with this node and the machines of `join` in its settings
@@ -80,8 +90,17 @@ struct Init {
     /// seconds]
     #[arg(long, value_name = "TIME", value_parser = lease)]
     lease: Option<u32>,
-    #[command(flatten)]
-    common: Common,
+
+    /// Take over a group with a fixed list of members: fences go on growing, and locks that are
+    /// held stay held. All of its nodes must have been stopped, and started again with [members]
+    /// in their settings
+    #[arg(long)]
+    from_fixed: bool,
+
+    /// With --from-fixed: begin above this view. Give the highest view that `doorway status` has
+    /// shown if machines of the fixed group do not come along
+    #[arg(long, value_name = "VIEW", requires = "from_fixed", default_value_t = 0)]
+    above: u64,
 }
 
 /// Add a machine, which has to run
@@ -94,8 +113,6 @@ struct Add {
     name: String,
     /// Its address, HOST:PORT, at which the other members reach it
     address: String,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Remove a machine for good
@@ -109,8 +126,6 @@ struct Remove {
     /// Remove it even if the voters that are left have no majority that can be reached
     #[arg(long)]
     force: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Let a machine with a new disk in again, in place of its old self
@@ -120,8 +135,6 @@ struct Remove {
 struct Replace {
     /// The name of its node
     name: String,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Change the lease: how long the group waits for a silent machine
@@ -130,26 +143,6 @@ struct Lease {
     /// The lease, from 2 seconds to 5 minutes, in seconds or as 500ms or 1m
     #[arg(value_name = "TIME", value_parser = lease)]
     time: u32,
-    #[command(flatten)]
-    common: Common,
-}
-
-/// Print what the group has agreed on, as JSON: its number, view, lease and machines
-///
-/// Keep it to know what the group looked like. A data directory must never be copied back.
-#[derive(clap::Args)]
-struct Backup {
-    #[command(flatten)]
-    node: LookArgs,
-}
-
-#[derive(clap::Args)]
-struct Common {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    node: LookArgs,
 }
 
 /// What `backup` prints.
@@ -172,25 +165,32 @@ struct BackupSeat<'a> {
 
 /// Show or change the members.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Some(task) = &args.task else { return show(&args.show, out) };
-    let (request, common) = match task {
-        Task::Backup(Backup { node }) => return backup(node, out),
-        Task::Init(Init { lease, common }) => (MembersRequest::Init { lease_ms: *lease }, common),
-        Task::Add(Add { name, address, common }) => {
+    let Args { task, show: Show { wait, json, node } } = args;
+    let Some(task) = task else { return show(*wait, *json, node, out) };
+    if wait.is_some() {
+        let text =
+            "--wait goes with no task: change the members first, then `doorway members --wait`";
+        return Err(Exit::new(exit::USAGE, text).into());
+    }
+    let request = match task {
+        Task::Backup => return backup(node, out),
+        Task::Log => return log::run(node, *json, out),
+        Task::Recover(args) => return recover::run(args, out),
+        Task::Init(Init { lease, from_fixed, above }) => {
+            MembersRequest::Init { lease_ms: *lease, from_fixed: from_fixed.then_some(*above) }
+        }
+        Task::Add(Add { name, address }) => {
             check_address(address)?;
-            let (name, address) = (name.clone(), address.clone());
-            (MembersRequest::Add { name, address }, common)
+            MembersRequest::Add { name: name.clone(), address: address.clone() }
         }
-        Task::Remove(Remove { name, force, common }) => {
-            (MembersRequest::Remove { name: name.clone(), force: *force }, common)
+        Task::Remove(Remove { name, force }) => {
+            MembersRequest::Remove { name: name.clone(), force: *force }
         }
-        Task::Replace(Replace { name, common }) => {
-            (MembersRequest::Replace { name: name.clone() }, common)
-        }
-        Task::Lease(Lease { time, common }) => (MembersRequest::Lease(*time), common),
+        Task::Replace(Replace { name }) => MembersRequest::Replace { name: name.clone() },
+        Task::Lease(Lease { time }) => MembersRequest::Lease(*time),
     };
-    let report = ask(&mut Query::look(&common.node.address)?, request)?;
-    if common.json {
+    let report = ask(&mut Query::look(&node.address)?, request)?;
+    if *json {
         return print_json(out, &report);
     }
     let group = &report.group;
@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             Ok(writeln!(out, "replaced {name} in the group {group}: {}", votes(&report))?)
         }
         Task::Lease(_) => Ok(writeln!(out, "the lease is {} now", time(report.lease_ms.into()))?),
-        Task::Backup(_) => Ok(()),
+        Task::Backup | Task::Log | Task::Recover(_) => Ok(()),
     }
 }
 
@@ -220,10 +220,15 @@ fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>,
     }
 }
 
-fn show(args: &Show, out: &mut dyn Write) -> anyhow::Result<()> {
-    let mut query = Query::look(&args.node.address)?;
+fn show(
+    wait: Option<Duration>,
+    json: bool,
+    node: &LookArgs,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let mut query = Query::look(&node.address)?;
     let mut report = ask(&mut query, MembersRequest::Show)?;
-    let until = args.wait.map(|wait| Moment::now().after(wait));
+    let until = wait.map(|wait| Moment::now().after(wait));
     while let Some(until) = until
         && !is_complete(&report)
         && Moment::now() < until
@@ -235,7 +240,7 @@ fn show(args: &Show, out: &mut dyn Write) -> anyhow::Result<()> {
         }
         report = ask(&mut query, MembersRequest::Show)?;
     }
-    if args.json {
+    if json {
         print_json(out, &report)?;
     } else {
         print(out, &report)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorway_client::machine::UNLIMITED;
 use doorway_client::{Endpoint, Event, Life, Moment, Setup};
+use doorway_protocol::Scope;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -221,10 +222,16 @@ fn tell(grants: &Grants, endpoint: &Endpoint, asked: Option<Duration>, waited: D
     let silence = format!("lost if the node hears nothing for {} s", grants.ttl.as_secs_f64());
     let held = match endpoint {
         _ if grants.ttl == UNLIMITED => "held as long as the command runs".to_owned(),
-        Endpoint::Path(_) | Endpoint::Abstract(_) if asked.is_none() => format!(
-            "{silence}, because the node cannot see this process: do they run in different pid \
-             namespaces, as in a container?"
-        ),
+        Endpoint::Path(_) | Endpoint::Abstract(_) if asked.is_none() => {
+            let unseen = "the node cannot see this process: do they run in different pid \
+                          namespaces, as in a container?";
+            // Only a group of machines can agree on its members.
+            if grants.scope == Some(Scope::Cluster) {
+                format!("{silence}, because the group agrees on its members, or because {unseen}")
+            } else {
+                format!("{silence}, because {unseen}")
+            }
+        }
         _ => silence,
     };
     let text =

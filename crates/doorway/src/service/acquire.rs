@@ -75,6 +75,12 @@ fn is_used_otherwise(refusal: &Refusal) -> bool {
     refusal.code == Code::NotServed && refusal.text.ends_with(", or wait")
 }
 
+/// Does the node refuse the request only for now, because it stops or is no member of its group? As
+/// with permits, its text says so.
+fn says_to_wait(refusal: &Refusal) -> bool {
+    refusal.code == Code::Unavailable && refusal.text.contains("ask again")
+}
+
 /// The state of acquiring locks.
 struct Acquisition<'a> {
     wanted: &'a LockRequest<'a>,
@@ -90,6 +96,8 @@ struct Acquisition<'a> {
     /// When to ask for the next lock again.
     retry_at: Moment,
     backoff: Backoff,
+    /// Why the node has not served this client yet, for as long as that is so.
+    declined: Option<Refusal>,
     /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
@@ -123,6 +131,7 @@ pub(crate) fn acquire(
         request: 0,
         retry_at: Moment::NEVER,
         backoff: Backoff::new(DELAYS.0, DELAYS.1),
+        declined: None,
         question: None,
     };
     // The first request is queued before there is a connection: it is sent with the greeting.
@@ -200,6 +209,7 @@ impl Acquisition<'_> {
     fn event(&mut self, now: Moment, event: Event) -> Result<(), Exit> {
         match event {
             Event::Welcome { node, scope, session, ttl, .. } => {
+                self.declined = None;
                 let locks = std::mem::take(&mut self.grants.locks);
                 self.grants = Grants { locks, node, scope: Some(scope), session, ttl };
             }
@@ -211,12 +221,17 @@ impl Acquisition<'_> {
             }
             Event::Refused { number, refusal } if number == self.request => {
                 if self.is_worth_another_try(now, &refusal) {
+                    if says_to_wait(&refusal) {
+                        self.declined = Some(refusal);
+                    }
                     self.again(now);
                 } else if is_used_otherwise(&refusal) {
                     let refusal = Refusal { code: Code::NotFree, text: refusal.text };
                     return Err(Exit::refusal(&refusal, self.wanted.conflict));
                 } else {
-                    return Err(self.refused(&refusal));
+                    // The last attempt may have been too short for an answer.
+                    let first = self.declined.take().filter(|_| refusal.code == Code::Unavailable);
+                    return Err(self.refused(&first.unwrap_or(refusal)));
                 }
             }
             Event::Closed(refusal) if !matches!(refusal.code, Code::Unavailable) => {
@@ -235,7 +250,8 @@ impl Acquisition<'_> {
     }
 
     /// Should the command ask again? If the lock is used with another number of permits, it may be
-    /// free later. If the node of this user is just stopping, the next one serves soon.
+    /// free later. If the node of this user is just stopping, the next one serves soon. Any other
+    /// node may be stopping too, or may not be a member of its group at the moment.
     fn is_worth_another_try(&self, now: Moment, refusal: &Refusal) -> bool {
         let within = self.wanted.within;
         if is_used_otherwise(refusal) {
@@ -248,7 +264,11 @@ impl Acquisition<'_> {
             Some(within) => within,
         };
         let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
-        stops && self.link.endpoint().is_own() && now < self.begin.after(patience)
+        let may_pass = self.link.endpoint().is_own() && stops
+            || within != Some(Duration::ZERO)
+                && (says_to_wait(refusal)
+                    || self.declined.is_some() && refusal.code == Code::Unavailable);
+        may_pass && now < self.begin.after(patience)
     }
 
     /// The exit after a refusal. If the lock is not free, the message also says who holds it,

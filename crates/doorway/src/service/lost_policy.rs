@@ -71,6 +71,8 @@ pub(crate) enum Due {
 /// The times at which to end the command.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
+    /// How long the command shall have to end by itself, if the command line says so.
+    asked: Option<Duration>,
     /// How long the command has to end by itself.
     grace: Duration,
     /// How long before the lease expires the command is killed.
@@ -86,14 +88,23 @@ impl Shutdown {
     ///
     /// A heartbeat renews the lease every quarter of its length. A grace of more than half of the
     /// lease would end a command whose lease is renewed as it should be.
-    pub(crate) fn new(ttl: Duration, grace: Option<Duration>) -> Self {
+    pub(crate) fn new(ttl: Duration, asked: Option<Duration>) -> Self {
         if ttl == UNLIMITED {
             // The lease does not expire, so only an operator can take the lock away.
-            let grace = grace.unwrap_or(GRACE);
-            return Self { grace, margin: Duration::ZERO, done: None, kill_at: None };
+            let grace = asked.unwrap_or(GRACE);
+            return Self { asked, grace, margin: Duration::ZERO, done: None, kill_at: None };
         }
-        let grace = grace.unwrap_or(ttl / 4).min(Self::longest_grace(ttl));
-        Self { grace, margin: ttl / 40, done: None, kill_at: None }
+        let grace = asked.unwrap_or(ttl / 4).min(Self::longest_grace(ttl));
+        Self { asked, grace, margin: ttl / 40, done: None, kill_at: None }
+    }
+
+    /// The lease has this length from now on: the node may give another one when the session is
+    /// resumed.
+    pub(crate) fn set_ttl(&mut self, ttl: Duration) {
+        if !self.has_begun() {
+            let Self { grace, margin, .. } = Self::new(ttl, self.asked);
+            (self.grace, self.margin) = (grace, margin);
+        }
     }
 
     /// The most time that a command can have to end by itself.

@@ -31,7 +31,7 @@ pub(crate) struct NodeArgs {
 #[command(next_help_heading = "Node")]
 pub(crate) struct LookArgs {
     /// Has no effect: accepted because every command accepted it once
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, global = true)]
     no_start: bool,
 
     #[command(flatten)]
@@ -44,6 +44,7 @@ pub(crate) struct AddressArgs {
     /// Use the node at this socket.
     #[arg(
         long,
+        global = true,
         value_name = "ENDPOINT",
         help = "Use the node at this socket: a path, @NAME or tcp://HOST:PORT; if it is given \
                 several times, or with commas, use the first node that can be reached [default: \
@@ -61,23 +62,23 @@ pub(crate) struct AddressArgs {
 #[command(next_help_heading = "Node over TCP (TLS)")]
 struct TcpArgs {
     /// Trust nodes whose certificate this authority signed; required with tcp://
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     ca: Option<PathBuf>,
 
     /// Present this certificate to the node
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
 
     /// Use this private key, which belongs to --certificate
-    #[arg(long, value_name = "FILE", requires = "certificate")]
+    #[arg(long, global = true, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
     /// Expect this name in the node's certificate, such as NODE.GROUP.doorway [default: HOST]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     server_name: Option<String>,
 
     /// Present the access token in this file to the node
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 

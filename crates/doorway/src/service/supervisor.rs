@@ -129,7 +129,10 @@ impl Supervisor<'_> {
                         ));
                     }
                 }
-                Event::Welcome { node, resumed, .. } => self.back(&node, resumed),
+                Event::Welcome { node, resumed, ttl, .. } => {
+                    self.shutdown.set_ttl(ttl);
+                    self.back(&node, resumed);
+                }
                 Event::Stopping { within } if self.verbose => {
                     print_line(&format!("the node will stop within {} s", within.as_secs()));
                 }

@@ -34,7 +34,7 @@ impl Register {
 
     /// The store of the next process at a seat.
     pub(crate) fn store(self: &Arc<Self>, seat: SeatId) -> Arc<RegisterStore> {
-        let GroupState { record, holds } = self.state.lock().clone();
+        let GroupState { record, holds, .. } = self.state.lock().clone();
         let store = Arc::new(RegisterStore {
             seat,
             register: Arc::clone(self),

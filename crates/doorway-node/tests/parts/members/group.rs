@@ -313,14 +313,13 @@ impl Group {
                 self.processes[process].leases.insert(id, until);
             }
             // Clients that could not be told count on the lease until it ends.
-            Output::Discard(_) => self.lapses += 1,
+            Output::Discard(_) | Output::GiveUp(_) => self.lapses += 1,
             Output::Left | Output::Blocked(_) => {}
             Output::Held { fence, refused: None, .. } => {
                 self.beliefs.insert(hold_of(MemberId(fence.clock())), self.time);
                 self.renew_client(process);
             }
             Output::Held { .. } | Output::Dropped { .. } | Output::Orphans(_) => {}
-            Output::GiveUp(_) => self.lapses += 1,
         }
     }
 

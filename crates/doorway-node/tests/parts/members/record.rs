@@ -61,6 +61,23 @@ fn a_member_is_awaited_for_the_longest_lease_that_it_was_given() {
 }
 
 #[test]
+fn processes_of_a_fixed_group_are_succeeded_like_all_others() {
+    let mut record = founded(2);
+    record.succeed_fixed(70, &[SeatId(1), SeatId(2)]);
+    let old: Vec<MemberId> = record.seated().map(|member| member.id).collect();
+    assert_eq!(old.len(), 2, "both belong to the view that never runs");
+    let heir = join(&mut record, 1, 1);
+    assert!(!old.contains(&heir));
+    let command = enter(&record, heir);
+    assert_eq!(record.apply(&command), Answer::Done(71));
+    let seated: Vec<MemberId> = record.seated().map(|member| member.id).collect();
+    assert_eq!(seated, [old[1], heir], "the view waits for the other machine");
+    assert_eq!(record.member(heir).map(|member| member.unbroken), Ok(0), "all claims are good");
+    let gone = Command::Remove { number: 71, seat: SeatId(2), all: record.seen(SeatId(2), None) };
+    assert_eq!(record.apply(&gone), Answer::Done(72), "or until its lease is over");
+}
+
+#[test]
 fn a_restarted_process_takes_the_place_of_its_predecessor() {
     let mut record = founded(2);
     let old = join(&mut record, 1, 1);

@@ -43,21 +43,62 @@ impl Group {
         let addresses = ports.map(|port| port.local_addr().expect("its number").to_string());
         let group =
             Self { place, addresses: addresses.to_vec(), nodes: vec![None, None, None, None] };
-        for (node, name) in NAMES.iter().enumerate() {
-            let join: Vec<String> =
-                group.addresses[..3].iter().map(|address| format!("\"{address}\"")).collect();
-            let text = format!(
-                "group = \"shop\"\nnode = \"{name}\"\nsocket = \"{}\"\ndata = \"{name}\"\n\
-                 [members]\naddress = \"{}\"\njoin = [{}]\nlease = \"2s\"\n\
-                 [links]\nheartbeat = \"100ms\"\nsilence = \"1s\"\n\
-                 [tls]\nca = \"ca/ca.crt\"\ncertificate = \"ca/{name}.crt\"\nkey = \"ca/{name}.key\"\n",
-                group.socket(node),
-                group.addresses[node],
-                join.join(", ")
-            );
-            fs::write(group.place.file(&format!("{name}.toml")), text).expect("a file");
+        (0..NAMES.len()).for_each(|node| group.agree(node, &[0, 1, 2]));
+        group
+    }
+
+    /// Three nodes that run with a fixed list of members.
+    pub(crate) fn fixed() -> Self {
+        let mut group = Self::new();
+        for node in 0..3 {
+            group.fix(node);
+            group.start(node);
         }
         group
+    }
+
+    /// Settings for a machine of a group that agrees on its members, with these ones in `join`.
+    pub(crate) fn agree(&self, node: usize, join: &[usize]) {
+        let join: Vec<String> =
+            join.iter().map(|other| format!("\"{}\"", self.addresses[*other])).collect();
+        let (address, join) = (self.address(node), join.join(", "));
+        let members =
+            format!("[members]\naddress = \"{address}\"\njoin = [{join}]\nlease = \"2s\"\n");
+        self.configure(node, &members);
+    }
+
+    /// Settings for a machine of a group with a fixed list of members.
+    pub(crate) fn fix(&self, node: usize) {
+        let member =
+            |(name, address)| format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+        let members: String = NAMES.iter().zip(&self.addresses).take(3).map(member).collect();
+        self.configure(node, &members);
+    }
+
+    /// Settings for a machine, with this about its group.
+    pub(crate) fn configure(&self, node: usize, members: &str) {
+        let (name, socket) = (NAMES[node], self.socket(node));
+        let text = format!(
+            "group = \"shop\"\nnode = \"{name}\"\nsocket = \"{socket}\"\ndata = \"{name}\"\n{members}\
+             [links]\nheartbeat = \"100ms\"\nsilence = \"1s\"\n\
+             [tls]\nca = \"ca/ca.crt\"\ncertificate = \"ca/{name}.crt\"\nkey = \"ca/{name}.key\"\n"
+        );
+        fs::write(self.place.file(&format!("{name}.toml")), text).expect("a file");
+    }
+
+    /// The fence of a grant of this lock, which is released at once.
+    pub(crate) fn fence(&self, node: usize, name: &str) -> u64 {
+        let mut command = self.command(node, &format!("run -w 60 {name} -- sh -c"));
+        let done = command.arg("echo $DOORWAY_FENCE").output().expect("it runs");
+        let fence = String::from_utf8(done.stdout).expect("text");
+        fence.trim().parse().expect("a fence")
+    }
+
+    /// Why a node does not start.
+    pub(crate) fn not_started(&self, node: usize) -> String {
+        let done = self.output(node, &format!("serve --config {}.toml", NAMES[node]));
+        assert!(!done.status.success(), "{done:?}");
+        String::from_utf8(done.stderr).expect("text")
     }
 
     /// Three machines that have founded their group and are in one view.
@@ -73,7 +114,7 @@ impl Group {
         &self.addresses[node]
     }
 
-    fn socket(&self, node: usize) -> String {
+    pub(crate) fn socket(&self, node: usize) -> String {
         format!("{}-{}", self.place.socket(), NAMES[node])
     }
 

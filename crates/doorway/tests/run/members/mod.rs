@@ -1,6 +1,7 @@
 //! Groups that agree on their members, with real nodes: machines die, come back, join and leave.
 
 mod group;
+mod operators;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,44 @@
+//! `doorway members recover --alone`: go on with one machine.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use doorway_daemon::members::Recovery;
+use doorway_daemon::settings::{FILE, Overrides, Settings};
+
+use super::confirm::confirm;
+use crate::service::exit::{self, Exit};
+
+/// Go on with this machine alone, after a majority of the machines is lost for ever
+///
+/// Run it where the node of a surviving machine is stopped. The machine becomes the only member of
+/// a new group; machines of the old one need an empty data directory to come back. The command
+/// says first what that costs, and asks.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// Go on alone. There is no other way to recover
+    #[arg(long, required = true)]
+    alone: bool,
+
+    /// Do it without asking
+    #[arg(long)]
+    yes: bool,
+
+    /// Recover the node with this configuration
+    #[arg(long, value_name = "FILE", default_value = FILE)]
+    config: PathBuf,
+}
+
+/// Say what it costs, ask, and do it.
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Args { alone: _, yes, config } = args;
+    let settings = Settings::load(config, &Overrides::default());
+    let settings = settings.map_err(|mistakes| Exit::new(exit::USAGE, mistakes.to_string()))?;
+    let failed = |error: &dyn ToString| Exit::new(exit::USAGE, error.to_string());
+    let recovery = Recovery::prepare(&settings).map_err(|error| failed(&error))?;
+    writeln!(out, "{recovery}")?;
+    out.flush()?;
+    confirm("This cannot be undone.", *yes)?;
+    let done = recovery.perform().map_err(|error| failed(&error))?;
+    Ok(writeln!(out, "{done}")?)
+}
