@@ -66,8 +66,8 @@ impl Machine {
         self.holds.subscribe()
     }
 
-    /// Show the newest state to all who watch it. The holds come first, because a node starts a view
-    /// only when it knows the holds of its record.
+    /// Show the newest state to all who watch it. The holds come first, because a node starts a
+    /// view only when it knows the holds of its record.
     fn show(&self, image: &Image) {
         let (record, holds) = parts(image);
         self.holds.send_if_modified(|known| {
