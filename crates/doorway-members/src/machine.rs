@@ -72,8 +72,8 @@ impl Machine {
         state.image.as_ref().map(|image| Arc::clone(&image.audit)).unwrap_or_default()
     }
 
-    /// Show the newest state to all who watch it. The holds come first, because a node starts a view
-    /// only when it knows the holds of its record.
+    /// Show the newest state to all who watch it. The holds come first, because a node starts a
+    /// view only when it knows the holds of its record.
     fn show(&self, image: &Image) {
         let (record, holds) = parts(image);
         self.holds.send_if_modified(|known| {

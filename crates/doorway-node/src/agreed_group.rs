@@ -126,7 +126,7 @@ impl NodeShell {
             backlog: Backlog::new(config.outstanding.max(BACKLOG)),
             digest: config.agreed_digest(),
             incarnation: Incarnation(seed),
-            membership: Membership::Agreed(Box::new(AgreedGroup {
+            membership: Membership::Agreed(AgreedGroup {
                 views: Mutex::new(AgreedViews::new(seat, reclaiming)),
                 store,
                 keeper,
@@ -134,7 +134,7 @@ impl NodeShell {
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
                 promises: Promises::default(),
-            })),
+            }),
             clock,
         };
         Ok((Self::new(config, parts), events))

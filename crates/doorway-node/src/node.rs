@@ -162,8 +162,8 @@ impl Node {
         self.0.shell.leave_group().await;
     }
 
-    /// Let the group keep a lock that a client of this node holds, even if this node dies: from then
-    /// on no other client gets the lock before this time has passed since the node was last a
+    /// Let the group keep a lock that a client of this node holds, even if this node dies: from
+    /// then on no other client gets the lock before this time has passed since the node was last a
     /// member, before [`Node::drop_hold`], or before [`Node::break_closed`]. Without a length, the
     /// lock is kept without end. The call may be repeated with a longer time.
     ///

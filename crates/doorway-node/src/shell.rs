@@ -84,11 +84,12 @@ pub(crate) struct NodeShell {
 }
 
 /// How the members of a group are determined, and how the node goes from view to view.
+#[expect(clippy::large_enum_variant, reason = "a node has one of them")]
 pub(crate) enum Membership {
     /// The list of members is fixed. Each of them has a durable epoch.
     Fixed(FixedGroup),
     /// The members agree on who belongs to the group.
-    Agreed(Box<AgreedGroup>),
+    Agreed(AgreedGroup),
 }
 
 /// What a node has from its configuration, and what its kind of group determines.

@@ -325,8 +325,8 @@ impl Service {
         self.0.input(Input::Heard(connected.number));
     }
 
-    /// Take a lock from the session that holds it with this fence at this node. A lock that is closed
-    /// because its node is gone is opened, at any node.
+    /// Take a lock from the session that holds it with this fence at this node. A lock that is
+    /// closed because its node is gone is opened, at any node.
     pub async fn break_lock(
         &self,
         principal: &Arc<Principal>,

@@ -1,9 +1,9 @@
 //! Locks that a node keeps closed to its own clients.
 //!
 //! A member that is gone may have promised a lock to a client for longer than its own lease. The
-//! algorithm of the lock does not know of that client any more. So each member keeps its own clients
-//! out until the promise is over. Requests wait in their queue meanwhile, and messages of other
-//! nodes are processed as always.
+//! algorithm of the lock does not know of that client any more. So each member keeps its own
+//! clients out until the promise is over. Requests wait in their queue meanwhile, and messages of
+//! other nodes are processed as always.
 
 use std::time::Duration;
 

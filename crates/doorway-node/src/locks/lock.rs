@@ -105,6 +105,11 @@ impl<M: Machine + ?Sized> Lock<M> {
     /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
+        // The numbers of nodes mean others in the next view.
+        if let Some(wait) = &mut self.wait {
+            wait.unheard.clear();
+        }
+        self.wait.take_if(|wait| wait.queue.is_empty());
     }
 
     /// From now on no client enters, and the node does not ask for the lock. What other nodes ask

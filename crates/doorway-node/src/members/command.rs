@@ -97,8 +97,8 @@ pub enum Command {
         rules: u64,
     },
     /// A member promises a client a lock for longer than the member's own lease, or makes such a
-    /// promise longer. If a process before it in its seat has made the promise, this member takes it
-    /// over.
+    /// promise longer. If a process before it in its seat has made the promise, this member takes
+    /// it over.
     Hold {
         /// The promise.
         id: HoldId,

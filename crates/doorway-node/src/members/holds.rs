@@ -1,9 +1,9 @@
 //! Replicated holds: promises to clients that may outlive the lease of their node.
 //!
-//! A node's own lease bounds what it promises. A client that asks for more, for example for an hour,
-//! gets a *hold*: the group agrees on the lock, the fence and the length before the client is told
-//! that it has the lock. All other grants stay within the lease of their node, and the group never
-//! hears of them.
+//! A node's own lease bounds what it promises. A client that asks for more, for example for an
+//! hour, gets a *hold*: the group agrees on the lock, the fence and the length before the client is
+//! told that it has the lock. All other grants stay within the lease of their node, and the group
+//! never hears of them.
 //!
 //! The holds are beside the [`Record`], not in it: the record stays small.
 //!
@@ -12,8 +12,8 @@
 //! While the member that made the promise belongs to the record, the algorithm of the lock keeps
 //! others out: the member is in the view, or waits in the place of its predecessor. When the member
 //! is gone, the hold is an *orphan*. From then on every member keeps the lock closed to its own
-//! clients, until the hold is dropped. Which holds are orphans follows from the record and the holds
-//! alone, so all members agree on it without a word.
+//! clients, until the hold is dropped. Which holds are orphans follows from the record and the
+//! holds alone, so all members agree on it without a word.
 //!
 //! A hold is dropped
 //!
@@ -23,8 +23,8 @@
 //!   after it was gone. So renewals need no agreement;
 //! - by an operator.
 //!
-//! An orphan stays an orphan until it is dropped: a later process of the same machine cannot take it
-//! over, because members would open the lock before that process is in the view.
+//! An orphan stays an orphan until it is dropped: a later process of the same machine cannot take
+//! it over, because members would open the lock before that process is in the view.
 //!
 //! # Order
 //!

@@ -66,8 +66,8 @@ pub struct Now {
 }
 
 impl Now {
-    /// How much of a promise is left of which was known then, by those who have to wait for its end.
-    /// The one who made it counts at most its length, with the clock that is faster.
+    /// How much of a promise is left of which was known then, by those who have to wait for its
+    /// end. The one who made it counts at most its length, with the clock that is faster.
     pub fn left(self, then: Self, length: Duration) -> Duration {
         (length + length / 500 + MARGIN).saturating_sub(self.since(then))
     }
@@ -96,7 +96,8 @@ pub enum Event {
         length_ms: Option<u64>,
     },
     /// A client of this process does not hold this lock any more, and does not believe so. This
-    /// may be a lock that it has lost with an earlier membership of this process. Answered by [`Output::Dropped`].
+    /// may be a lock that it has lost with an earlier membership of this process. Answered by
+    /// [`Output::Dropped`].
     Drop {
         /// The lock.
         name: Name,
@@ -285,7 +286,8 @@ pub struct Keeper {
     holds: Arc<Holds>,
     /// The holds that clients of this process are to have.
     wanted: BTreeMap<Grant, Wanted>,
-    /// The holds that clients of this process had in earlier memberships, and may not have given up.
+    /// The holds that clients of this process had in earlier memberships, and may not have given
+    /// up.
     former: BTreeMap<Grant, MemberId>,
     /// The holds that clients of this process have given up, until the group has dropped them. None
     /// if it is a hold of this membership.

@@ -1,8 +1,8 @@
 //! The store by which a group agrees on its record, as a node sees it.
 //!
-//! A node needs five things of a store: the newest record, the newest holds, an answer to a command,
-//! a hint whether to propose removals, and facts for people. How the store reaches agreement is its
-//! own affair: a replicated log, or a key that is replaced by compare-and-set.
+//! A node needs five things of a store: the newest record, the newest holds, an answer to a
+//! command, a hint whether to propose removals, and facts for people. How the store reaches
+//! agreement is its own affair: a replicated log, or a key that is replaced by compare-and-set.
 //!
 //! Stores of several nodes may have to talk to each other. They use the port and the certificates
 //! of the links, but connections of their own: a link keeps everything for an absent peer, and a

@@ -85,6 +85,18 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
 }
 
 #[test]
+fn an_answer_that_is_missing_in_one_view_is_not_missing_in_the_next() {
+    let mut nodes = running("carvalho-roucairol", 2, 0);
+    let slots = open(&mut nodes, "orders");
+    let (client, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
+    nodes.act(0, |s, out| s.leave(client, NOW, out));
+    assert_eq!(nodes.shards[0].unheard(&name("orders")), [NodeId(1)]);
+    // The next view may have fewer members, and the lock need not start in it.
+    nodes.shards[0].stop(2);
+    assert_eq!(nodes.shards[0].unheard(&name("orders")), []);
+}
+
+#[test]
 fn a_closed_lock_admits_nobody_and_answers_others() {
     let mut nodes = running("carvalho-roucairol", 2, 0);
     let slots = open(&mut nodes, "orders");

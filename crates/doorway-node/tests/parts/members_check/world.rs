@@ -26,8 +26,8 @@ pub(crate) struct Setting {
     pub(crate) size: usize,
     /// How often the client of each seat requests the lock.
     pub(crate) asks: [u8; 3],
-    /// Whether the client of each seat asks for a hold: it believes in its grant for longer than the
-    /// lease of its node.
+    /// Whether the client of each seat asks for a hold: it believes in its grant for longer than
+    /// the lease of its node.
     pub(crate) long: [bool; 3],
     /// How many processes are killed.
     pub(crate) kills: u8,
