@@ -1,9 +1,9 @@
 //! The register on which a group with agreed members agrees: one record, and the ways to it.
 //!
 //! It stands for a store that is replicated (Raft, etcd). Commands are applied one after the other
-//! by the shipped [`GroupState::apply`]. Nodes reach it over the network: a command or its answer may
-//! be lost or late, so a node may not know whether a command was applied, or will be applied later.
-//! Each node sees the record with a delay of its own.
+//! by the shipped [`GroupState::apply`]. Nodes reach it over the network: a command or its answer
+//! may be lost or late, so a node may not know whether a command was applied, or will be applied
+//! later. Each node sees the record with a delay of its own.
 
 use doorway_node::members::{Answer, Command, GroupState, PutId, Record, Seat, SeatId};
 

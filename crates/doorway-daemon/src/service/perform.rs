@@ -160,7 +160,7 @@ impl Inner {
             });
             let mut core = inner.core.lock();
             // The membership of the node may have ended in the meantime, and the lock with it.
-            let lost = core.guards.get(&ask).is_none_or(|guard| guard.is_lost());
+            let lost = core.guards.get(&ask).is_none_or(doorway_node::LockGuard::is_lost);
             let kept = kept.and_then(|()| {
                 let text = "the lock was granted and lost in the same moment; ask again";
                 if lost { Err(refusal(Code::Broken, text)) } else { Ok(()) }

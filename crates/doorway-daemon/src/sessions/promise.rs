@@ -168,8 +168,8 @@ impl Sessions {
         }
     }
 
-    /// A client does not wait for its answers any longer, or is gone. Returns whether some were held
-    /// back. A lease over HTTP that nobody can ask for again ends.
+    /// A client does not wait for its answers any longer, or is gone. Returns whether some were
+    /// held back. A lease over HTTP that nobody can ask for again ends.
     pub(super) fn forget_withheld(
         &mut self,
         now: Moment,

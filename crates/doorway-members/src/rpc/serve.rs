@@ -167,8 +167,8 @@ impl Core {
         }
     }
 
-    /// Whether a seat may propose a command. A machine that was removed from the group still has its
-    /// certificate. It may only hear that its own membership is over.
+    /// Whether a seat may propose a command. A machine that was removed from the group still has
+    /// its certificate. It may only hear that its own membership is over.
     fn may_put(&self, from: SeatId, command: &Command) -> bool {
         let record = self.records.borrow();
         let Some(record) = &*record else { return false };

@@ -314,12 +314,15 @@ impl Group {
             }
             // Clients that could not be told count on the lease until it ends.
             Output::Discard(_) | Output::GiveUp(_) => self.lapses += 1,
-            Output::Left | Output::Blocked(_) => {}
             Output::Held { fence, refused: None, .. } => {
                 self.beliefs.insert(hold_of(MemberId(fence.clock())), self.time);
                 self.renew_client(process);
             }
-            Output::Held { .. } | Output::Dropped { .. } | Output::Orphans(_) => {}
+            Output::Left
+            | Output::Blocked(_)
+            | Output::Held { .. }
+            | Output::Dropped { .. }
+            | Output::Orphans(_) => {}
         }
     }
 

@@ -219,7 +219,7 @@ fn an_orphan_is_dropped_when_its_full_length_has_passed_by_the_slower_clock() {
     let command = Command::Leave { id: member };
     kept.state.apply(&command);
     kept.show();
-    kept.pass(Duration::from_secs(60));
+    kept.pass(Duration::from_mins(1));
     assert!(kept.state.holds.get(&minute).is_some(), "its clock has seen 64.8 s by now");
     kept.pass(Duration::from_secs(1));
     assert!(kept.state.holds.get(&minute).is_none());

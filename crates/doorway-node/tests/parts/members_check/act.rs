@@ -297,6 +297,7 @@ impl Seats {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each action")]
     fn act(&self, world: &mut World, action: Action) -> Result<(), Violation> {
         match action {
             Action::Ask(node) => self.ask(world, node)?,
@@ -343,7 +344,7 @@ impl Seats {
                 self.event(world, node, AgreedEvent::Holds(holds))?;
             }
             Action::Hold(node) => self.hold(world, node)?,
-            Action::Tell(node) => self.tell_client(world, node),
+            Action::Tell(node) => Self::tell_client(world, node),
             Action::DropOwn(node) => {
                 let member = world.process(node).member;
                 let id = member.and_then(|member| unwanted(world, node, member));
@@ -498,7 +499,7 @@ impl Seats {
     }
 
     /// A client is told that it is inside, unless it has lost its lock meanwhile.
-    fn tell_client(&self, world: &mut World, node: usize) {
+    fn tell_client(world: &mut World, node: usize) {
         let process = world.process(node);
         let lost = |id| process.shard.is_lost(id) || process.shard.is_over(process.now);
         if let Some(client) = &mut process.client
