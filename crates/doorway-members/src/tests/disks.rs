@@ -45,7 +45,16 @@ async fn a_store_with_a_file_and_threads_survives_a_restart() {
         voter: true,
     }];
     store.found(seats, LEASE_MS, RULES, 3).await.unwrap();
-    assert_eq!(store.put(join(seat, 1)).await, Ok(Answer::Joined(MemberId(1))));
+    // Raft is started again with the lease of the group, so the first answers may be unsure.
+    let joined = async {
+        loop {
+            if let Ok(answer) = store.put(join(seat, 1)).await {
+                return answer;
+            }
+        }
+    };
+    let joined = timeout(Duration::from_mins(1), joined).await.unwrap();
+    assert_eq!(joined, Answer::Joined(MemberId(1)));
 
     let second = RaftStore::open(options(&directory)).await.err().unwrap();
     assert!(matches!(second, OpenError::InUse(_)), "{second}");

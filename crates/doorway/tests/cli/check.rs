@@ -89,6 +89,7 @@ const KEYS: [&str; 17] = [
     "trace",
     "transitions",
     "verdict",
+    "withdraw",
     "worlds",
 ];
 

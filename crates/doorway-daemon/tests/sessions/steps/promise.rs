@@ -124,22 +124,6 @@ fn a_client_over_http_need_not_wait_for_the_node() {
 }
 
 #[test]
-fn a_renewal_over_http_gets_no_more_than_a_part_of_the_lease() {
-    let mut node = node();
-    node.lease(0, LEASE);
-    let (_, out) = node.call(0, lease("orders", None, 500));
-    let ask = asked(&out).expect("the node is asked");
-    node.grant(0, ask, 1);
-    let renew =
-        Call::Renew(Name::new("orders").unwrap(), Fence::new(1, 1), Some(Duration::from_mins(1)));
-    let (caller, out) = node.call(100, renew);
-    let [Output::Rewrite(session, ..)] = &out[..] else { panic!("{out:?}") };
-    let told = answers(&node.step(100, Input::Rewritten(*session, Ok(()))));
-    let [(to, Answer::Leased(lease))] = &told[..] else { panic!("{told:?}") };
-    assert_eq!((*to, lease.ttl), (caller, Duration::from_millis(MOST.into())));
-}
-
-#[test]
 fn nobody_is_promised_more_than_the_lease_of_the_node_lasts_by_a_renewal() {
     let mut node = node();
     node.lease(0, LEASE);
