@@ -72,7 +72,7 @@ fn a_check_without_an_end_is_never_shown_as_one_that_holds() {
     assert_eq!((&found["overtaking"], &found["messages"]), (&Value::Null, &Value::Null));
 }
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "acquires",
     "algorithm",
     "channel",

@@ -120,6 +120,8 @@ struct Group {
     answers: Vec<Answer>,
     processes: Vec<Process>,
     faults: bool,
+    /// Whether an operator changes the lease.
+    operator: bool,
     mistake: Option<Mistake>,
     /// What went wrong first.
     wrong: Option<String>,
@@ -143,6 +145,7 @@ impl Group {
             answers: Vec::new(),
             processes: Vec::new(),
             faults: true,
+            operator: seed % 2 == 1,
             mistake,
             wrong: None,
             removals: 0,
@@ -476,7 +479,7 @@ impl Group {
             (0..self.processes.len()).filter(|it| self.processes[*it].alive).collect();
         let process = alive[self.below(alive.len() as u64) as usize];
         match self.below(8) {
-            7 => {
+            7 if self.operator => {
                 let lease_ms = self.millis(4_000, 40_000).as_millis() as u32;
                 self.change_lease(process, lease_ms);
             }
