@@ -36,7 +36,9 @@ impl Service {
         fence: Fence,
     ) -> Result<(), Refusal> {
         let result = self.break_lock(&operator.principal, lock, fence).await;
-        if let Some(members) = self.store() {
+        // A client without the right must not fill the log.
+        let forbidden = |refusal: &Refusal| refusal.code == Code::Forbidden;
+        if let Some(members) = self.store().filter(|_| !result.as_ref().is_err_and(forbidden)) {
             members.note(operator, format!("break {lock} --fence {fence}"), &result).await;
         }
         result

@@ -85,7 +85,11 @@ impl fmt::Display for Recovery {
             )?;
         }
         writeln!(f, "- Changes that the group agreed on without {name} are lost.")?;
-        writeln!(f, "- Locks that are held are lost.")?;
+        writeln!(
+            f,
+            "- Locks that are held are lost. Those of long leases stay closed for their whole \
+             time, or until `doorway break`."
+        )?;
         write!(f, "- Views, and with them fences, jump from {view} to {next}.")
     }
 }

@@ -236,10 +236,10 @@ pub(super) fn closed_because(closed: &ClosedLock) -> String {
     let node = &closed.node;
     match closed.left {
         Some(left) => format!(
-            "kept closed for at most {} s more: promised by {node}, which is away",
+            "kept closed for at most {} s more: promised by an earlier process of {node}",
             left.as_millis().div_ceil(1000)
         ),
-        None => format!("kept closed without end: promised by {node}, which is away"),
+        None => format!("kept closed without end: promised by an earlier process of {node}"),
     }
 }
 

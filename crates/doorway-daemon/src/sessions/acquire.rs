@@ -279,7 +279,7 @@ impl Sessions {
     ) {
         let Some(asking) = self.asks.remove(&ask) else { return };
         let Asking { session: number, request, lock, permits, .. } = asking;
-        let held = self.held.asked.remove(&ask);
+        let (held, kept) = (self.held.asked.remove(&ask), self.held.kept.remove(&ask));
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
         let detached = session.is_detached();
@@ -290,7 +290,9 @@ impl Sessions {
             }
             answered.insert(request, (lock.clone(), fence));
         }
-        session.grants.insert((lock.clone(), fence, ask), Grant { request, permits, place, held });
+        session
+            .grants
+            .insert((lock.clone(), fence, ask), Grant { request, permits, place, held, kept });
         if detached {
             self.detached.entry((lock.clone(), fence)).or_default().insert(number);
         }
@@ -334,6 +336,7 @@ impl Sessions {
     pub(super) fn forget_ask(&mut self, ask: AskId) -> Option<(u64, u64)> {
         self.leave_queue_of(ask);
         self.held.asked.remove(&ask);
+        self.held.kept.remove(&ask);
         let asking = self.asks.remove(&ask)?;
         self.leave(&asking.lock, asking.permits);
         if let Some(session) = self.open.get_mut(&asking.session) {

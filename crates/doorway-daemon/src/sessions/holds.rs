@@ -32,6 +32,8 @@ use crate::principal::Principal;
 pub(super) struct HeldLeases {
     /// Requests whose grants the group is asked to keep, or keeps.
     pub(super) asked: BTreeSet<AskId>,
+    /// Requests whose grants the group has agreed to keep, and that are being written.
+    pub(super) kept: BTreeSet<AskId>,
     /// Leases that are to become longer, by their grants.
     extended: BTreeMap<AskId, Vec<Extension>>,
     /// What is to be answered when the group does not keep a grant any more.
@@ -46,6 +48,7 @@ pub(super) struct HeldLeases {
 struct Extension {
     session: u64,
     call: Connection,
+    name: Name,
     fence: Fence,
     ttl: Duration,
 }
@@ -109,6 +112,7 @@ impl Sessions {
             let number = asking.session;
             match kept {
                 Ok(()) => {
+                    self.held.kept.insert(ask);
                     // The lease of a call begins when its client is told.
                     let called = |session: &&mut Session| !session.callers.is_empty();
                     if let Some(session) = self.open.get_mut(&number).filter(called) {
@@ -131,18 +135,27 @@ impl Sessions {
             self.held.extended.insert(ask, rest);
         }
         if due.is_empty() {
-            if let Err(refusal) = kept {
-                self.lose_unkept(ask, &refusal, out);
+            match kept {
+                Ok(()) => self.keep_restored(ask),
+                Err(refusal) => self.lose_unkept(ask, &refusal, out),
             }
             return;
         }
-        for Extension { session, call, fence, ttl } in due {
+        for Extension { session, call, name, fence, ttl } in due {
             match &kept {
-                Ok(()) => self.set_ttl(session, call, fence, ttl, out),
+                Ok(()) => self.set_ttl(session, call, name, fence, ttl, out),
                 Err(refusal) => {
                     out.push(Output::Answer(call, Answer::Refused(refusal.clone())));
                 }
             }
+        }
+    }
+
+    /// The group keeps a grant that was restored from the ledger.
+    fn keep_restored(&mut self, ask: AskId) {
+        let grants = self.open.values_mut().flat_map(|session| &mut session.grants);
+        for ((.., its), grant) in grants {
+            grant.kept |= *its == ask;
         }
     }
 
@@ -175,9 +188,9 @@ impl Sessions {
         let Some(session) = self.open.get(&number) else { return false };
         let longer = self.most_ttl().is_some_and(|most| ttl > most) && ttl > session.ttl;
         let Some(ask) = session.find(lock, fence).filter(|_| longer) else { return false };
-        let extension = Extension { session: number, call, fence, ttl };
-        self.held.extended.entry(ask).or_default().push(extension);
         let name = lock.clone();
+        let extension = Extension { session: number, call, name: name.clone(), fence, ttl };
+        self.held.extended.entry(ask).or_default().push(extension);
         out.push(Output::Hold { ask, name, fence, length: ttl });
         true
     }
@@ -187,16 +200,20 @@ impl Sessions {
         &mut self,
         number: u64,
         call: Connection,
+        name: Name,
         fence: Fence,
         ttl: Duration,
         out: &mut Vec<Output>,
     ) {
         let holds = |session: &&mut Session| session.grants.keys().any(|(_, its, _)| *its == fence);
         let Some(session) = self.open.get_mut(&number).filter(holds) else {
+            // The client has released it meanwhile.
+            out.push(Output::DropHold { name, fence });
             return out.push(Output::Answer(call, Answer::Refused(gone())));
         };
         for ((_, its, _), grant) in &mut session.grants {
             grant.held |= *its == fence;
+            grant.kept |= *its == fence;
         }
         let before = std::mem::replace(&mut session.ttl, ttl);
         if !self.rewrite(number, Rewriting::Ttl { call, fence, before }, out) {

@@ -83,6 +83,9 @@ impl Sessions {
     /// The lease of the node was renewed, or has ended.
     pub(super) fn set_lease(&mut self, now: Moment, lease: NodeLease, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
+        // Before the node knows how long a lease lasts, it can promise nothing.
+        let until = if lease.length.is_zero() { Moment(0) } else { lease.until };
+        let lease = NodeLease { until, ..lease };
         let before = std::mem::replace(&mut promise.lease, lease);
         if lease.length < before.length {
             // Clients that count on more time than a lease has now must be told. They connect again
@@ -129,7 +132,8 @@ impl Sessions {
     pub(super) fn covers(&self, now: Moment, session: u64) -> bool {
         let Some(promise) = &self.promise else { return true };
         let Some(session) = self.open.get(&session) else { return true };
-        session.is_bound() || session.is_kept() || promise.may_answer(now, session.ttl)
+        let ttl = if session.is_kept() { Duration::ZERO } else { session.ttl };
+        session.is_bound() || promise.may_answer(now, ttl)
     }
 
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or

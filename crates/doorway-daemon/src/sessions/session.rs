@@ -73,8 +73,10 @@ pub(super) struct Grant {
     pub(super) permits: Option<u32>,
     /// The place of the grant in the ledger.
     pub(super) place: Option<u32>,
-    /// Whether the group keeps the grant, even if the node dies.
+    /// Whether the group was asked to keep the grant, even if the node dies.
     pub(super) held: bool,
+    /// Whether the group has agreed to that.
+    pub(super) kept: bool,
 }
 
 impl Session {
@@ -90,7 +92,7 @@ impl Session {
 
     /// Whether the group keeps everything that the session holds, even if the node dies.
     pub(super) fn is_kept(&self) -> bool {
-        self.life == Life::Lease && self.grants.values().all(|grant| grant.held)
+        self.life == Life::Lease && self.grants.values().all(|grant| grant.kept)
     }
 
     /// When the session ends if its client is not heard any more.

@@ -174,6 +174,9 @@ pub enum RecordError {
     /// The name or the address of a seat is empty or too long.
     #[error("a name and an address have 1 to {NAME_LIMIT} bytes")]
     BadSeat,
+    /// The lock is not held any more for which the group was asked to keep it.
+    #[error("the lock was given up or lost in the meantime")]
+    GivenUp,
     /// The group would have no voter.
     #[error("at least one machine must vote")]
     NoVoter,

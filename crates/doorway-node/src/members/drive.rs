@@ -119,6 +119,8 @@ impl OwnMembership {
     pub fn drive(&mut self, now: Now, event: Event, host: &mut impl KeeperHost) {
         // The views see a record and holds before the keeper acts on them.
         match &event {
+            // A peer may have shown a newer one.
+            Event::Record(record) if record.revision < self.keeper.record().revision => {}
             Event::Record(record) => {
                 host.meet_seats(record);
                 host.views(AgreedEvent::Record(Arc::clone(record)));

@@ -121,7 +121,10 @@ impl Holds {
 
     fn check(&self, record: &Record, command: &Command) -> Result<(), RecordError> {
         let Command::Hold { id, .. } = command else { return Ok(()) };
-        let mut same = self.all.keys().filter(|other| other.is_grant(id)).peekable();
+        // Clients of other machines may share the lock with an equal fence.
+        let seat = record.member(id.member)?.seat;
+        let same = self.all.iter().filter(|(other, hold)| other.is_grant(id) && hold.seat == seat);
+        let mut same = same.map(|(other, _)| other).peekable();
         if same.peek().is_none() && self.all.len() >= HOLDS_LIMIT {
             return Err(RecordError::TooManyHolds);
         }

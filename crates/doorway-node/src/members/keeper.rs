@@ -350,7 +350,10 @@ impl Keeper {
             Event::Hold { name, fence, length_ms } => self.hold(name, fence, length_ms, out),
             Event::Drop { name, fence } => {
                 let grant = (name, fence);
-                self.wanted.remove(&grant);
+                if self.wanted.remove(&grant).is_some_and(|wanted| !wanted.held) {
+                    let ((name, fence), refused) = (grant.clone(), Some(RecordError::GivenUp));
+                    out.push(Output::Held { name, fence, refused });
+                }
                 let former = self.former.remove(&grant);
                 self.given_up.insert(grant, former);
             }
@@ -484,10 +487,11 @@ impl Keeper {
                 let (name, fence) = grant;
                 out.push(Output::Held { name, fence, refused });
             }
-            (Kind::Drop(HoldId { name, fence, .. }), Some(_))
-                if self.given_up.remove(&(name.clone(), fence)).is_some() =>
-            {
-                out.push(Output::Dropped { name, fence });
+            (Kind::Drop(id), Some(_)) if self.own_holds(&id.name, id.fence).all(|it| *it == id) => {
+                let HoldId { name, fence, .. } = id;
+                if self.given_up.remove(&(name.clone(), fence)).is_some() {
+                    out.push(Output::Dropped { name, fence });
+                }
             }
             // A refused proposal is made again if its reason still holds. A command without an
             // answer may be applied later, and that is safe.
@@ -511,8 +515,10 @@ impl Keeper {
 
     /// A client is to have a hold. Before the process is a member, the hold waits.
     fn hold(&mut self, name: Name, fence: Fence, length_ms: Option<u64>, out: &mut Vec<Output>) {
-        if matches!(self.stage, Stage::Gone | Stage::Leaving { ends: true, .. }) {
-            let refused = Some(RecordError::UnknownSeat);
+        // What was granted under a membership that is over is lost.
+        let over = self.generation > 0 && self.stage == Stage::Joining;
+        if over || matches!(self.stage, Stage::Gone | Stage::Leaving { .. }) {
+            let refused = Some(RecordError::GivenUp);
             return out.push(Output::Held { name, fence, refused });
         }
         let grant = (name, fence);
@@ -532,9 +538,8 @@ impl Keeper {
             known.get(&hold).is_some()
         });
         for ((name, fence), wanted) in std::mem::take(&mut self.wanted) {
-            if wanted.held || wanted.earlier {
-                self.former.insert((name.clone(), fence), id);
-            }
+            // Also if there was no answer: the group may have agreed, or may still agree.
+            self.former.insert((name.clone(), fence), id);
             if !wanted.held {
                 let refused = Some(RecordError::NotAMember(id));
                 out.push(Output::Held { name, fence, refused });
@@ -584,12 +589,22 @@ impl Keeper {
     /// Drop the holds that clients have given up.
     fn drop_given_up(&mut self, now: Now, out: &mut Vec<Output>) {
         let id = self.id();
-        let drops = self.given_up.iter().filter_map(|((name, fence), member)| {
-            Some(HoldId { name: name.clone(), fence: *fence, member: member.or(id)? })
-        });
-        for hold in drops.collect::<Vec<_>>() {
+        let mut drops = BTreeSet::new();
+        for ((name, fence), member) in &self.given_up {
+            let member = member.or(id);
+            drops.extend(member.map(|member| HoldId { name: name.clone(), fence: *fence, member }));
+            // An earlier process of this machine may have made the promise.
+            drops.extend(self.own_holds(name, *fence).cloned());
+        }
+        for hold in drops {
             self.put(now, Kind::Drop(hold.clone()), Command::Drop(hold), out);
         }
+    }
+
+    /// The holds of a grant that processes of this machine have made.
+    fn own_holds(&self, name: &Name, fence: Fence) -> impl Iterator<Item = &HoldId> {
+        let own = self.holds.iter().filter(|(_, hold)| hold.seat == self.seat);
+        own.map(|(id, _)| id).filter(move |id| (&id.name, id.fence) == (name, fence))
     }
 
     /// Propose to drop the orphans whose time has passed.
@@ -658,11 +673,13 @@ impl Keeper {
 
     /// Pass a command to the store, unless one of its kind was passed on a moment ago.
     fn put(&mut self, now: Now, kind: Kind, command: Command, out: &mut Vec<Output>) {
-        let pending = self.pending.values().any(|pending| pending.kind == kind);
-        // An answer that does not come for half an interval will not come in time.
-        let pause = if pending { self.interval() / 2 } else { self.interval() };
-        if self.sent.get(&kind).is_some_and(|sent| now.boot.saturating_sub(*sent) < pause) {
-            return;
+        if let Some(sent) = self.sent.get(&kind) {
+            // An answer that does not come for half an interval will not come in time.
+            let (ago, interval) = (now.boot.saturating_sub(*sent), self.interval());
+            let pending = || self.pending.values().any(|pending| pending.kind == kind);
+            if ago < interval / 2 || ago < interval && !pending() {
+                return;
+            }
         }
         self.last_put += 1;
         let put = PutId(self.last_put);

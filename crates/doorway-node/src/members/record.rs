@@ -297,10 +297,13 @@ impl Record {
         self.next_view()?;
         let predecessor = self.members_of(seat).find(|it| inherits && it.since.is_some());
         let unbroken = predecessor.map_or(self.number, |predecessor| predecessor.unbroken);
+        // Clients that it takes over may count on a longer lease of the predecessor.
+        let longest = predecessor.map_or(0, |predecessor| predecessor.lease_ms);
         self.members.retain(|member| member.seat != seat || member.id == id);
         let number = self.number;
         let member = self.member_mut(id)?;
         (member.since, member.unbroken) = (Some(number), unbroken);
+        member.lease_ms = member.lease_ms.max(longest);
         Ok(())
     }
 

@@ -51,8 +51,8 @@ fn the_commented_configuration_is_made_from_the_table() {
     assert_eq!(settings.node.data.as_deref(), Some(Path::new("/var/lib/doorway")));
 }
 
-/// Only the files that it names are missing, a client has two tokens, there are two kinds of groups,
-/// and one of them cannot be recorded.
+/// Only the files that it names are missing, a client has two tokens, there are two kinds of
+/// groups, and one of them cannot be recorded.
 #[test]
 fn every_key_of_the_commented_configuration_can_be_set() {
     let file = example();

@@ -370,3 +370,44 @@ fn a_restored_lease_goes_on_and_is_kept_by_the_group_again() {
     assert_eq!(node.sessions.held(), 0);
     assert_eq!(fence, Fence::new(1, 1));
 }
+
+#[test]
+fn what_the_group_keeps_is_renewed_only_while_the_node_is_a_member() {
+    let mut node = TestNode::with(patient());
+    let (_, fence) = node.long_lease();
+    let visit = node.connect(3, From::Network(1));
+    node.hello(3, visit, From::Network(1), Opening::Visit);
+    let renew = |number| Request::Renew(number, name("orders"), fence);
+    assert_eq!(told(&node.request(4, visit, renew(1))), [(visit, Reply::Done(1))]);
+    node.lease(5, 10);
+    let told = told(&node.request(11, visit, renew(2)));
+    let [(_, Reply::Refused(2, refusal))] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(refusal.code, Code::Unavailable);
+}
+
+#[test]
+fn a_released_lease_that_was_to_become_longer_is_not_kept() {
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    let (_, out) = node.call(0, lease("orders", None, 1000));
+    let ask = asked(&out).expect("the node is asked");
+    node.grant(0, ask, 1);
+    let fence = Fence::new(1, 1);
+    let longer = Call::Renew(name("orders"), fence, Some(Duration::from_secs(5)));
+    let (call, out) = node.call(10, longer);
+    assert_eq!(held(&out), [(ask, 5000)]);
+    node.call(20, Call::Release(name("orders"), fence));
+    let out = node.kept(30, ask, 5000);
+    assert_eq!(dropped(&out), [fence], "nobody else would drop it");
+    let told = answers(&out);
+    assert!(matches!(&told[..], [(to, Answer::Refused(_))] if *to == call), "{told:?}");
+}
+
+#[test]
+fn a_lease_of_unknown_length_is_no_lease() {
+    let mut node = node();
+    node.step(0, Input::Lease(NodeLease { until: at(LEASE), length: Duration::ZERO }));
+    let connection = node.connect(0, From::Here);
+    let out = node.hello(0, connection, From::Here, Opening::New { ttl_ms: 500, life: CONNECTION });
+    assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
+}
