@@ -6,7 +6,7 @@ use crate::run::{cargo, shown};
 
 /// Run the benchmark of the node. Only the benchmark itself prints on standard output.
 pub(crate) fn node(options: &[&str]) -> anyhow::Result<()> {
-    bench("node", options)
+    bench("doorway-node", "node", options)
 }
 
 /// Run the benchmark of the daemon. It also measures runs of the `doorway` command, which is
@@ -17,11 +17,16 @@ pub(crate) fn daemon(options: &[&str]) -> anyhow::Result<()> {
         let mut build = cargo("build --release --quiet --package doorway");
         ensure!(build.status()?.success(), "`{}` failed", shown(&build));
     }
-    bench("daemon", options)
+    bench("doorway-daemon", "daemon", options)
 }
 
-fn bench(which: &str, options: &[&str]) -> anyhow::Result<()> {
-    let words = format!("bench --quiet --package doorway-{which} --bench {which} --");
+/// Run the benchmark of groups that agree on their members.
+pub(crate) fn members(options: &[&str]) -> anyhow::Result<()> {
+    bench("doorway", "members", options)
+}
+
+fn bench(package: &str, which: &str, options: &[&str]) -> anyhow::Result<()> {
+    let words = format!("bench --quiet --package {package} --bench {which} --");
     let mut bench = cargo(&words);
     bench.args(options);
     ensure!(bench.status()?.success(), "`{}` failed", shown(&bench));

@@ -31,6 +31,9 @@ Usage: cargo xtask TASK
                   measure a node beside other lock services; takes two minutes
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
+  bench members [--json] [--smoke]
+                  measure what happens when machines of a group die and come back; takes three
+                  minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(),
         ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
+        ["bench", "members", ref options @ ..] if for_benches(options) => bench::members(options),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         ["soak", "--bugs", ref only @ ..] => soak::bugs(only),

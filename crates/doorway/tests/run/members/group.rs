@@ -22,7 +22,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 pub(crate) struct Group {
     pub(crate) place: Place,
     addresses: Vec<String>,
-    nodes: Vec<Option<Process>>,
+    pub(crate) nodes: Vec<Option<Process>>,
 }
 
 impl Group {
