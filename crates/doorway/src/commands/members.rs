@@ -27,7 +27,7 @@ const LONGEST_WAIT: &str = "315360000";
 
 /// Show or change the members of a group that agrees on them
 ///
-/// Such a group has [members] in the settings of its nodes. Machines are added, removed and
+/// Such a group has `[members]` in the settings of its nodes. Machines are added, removed and
 /// replaced while the others work. Without a task the command shows all machines with their role
 /// and state as the node sees them, and how many votes are left. Changes need root or the user of
 /// the node, at its Unix socket.
@@ -92,7 +92,7 @@ struct Init {
     lease: Option<u32>,
 
     /// Take over a group with a fixed list of members: fences go on growing, and locks that are
-    /// held stay held. All of its nodes must have been stopped, and started again with [members]
+    /// held stay held. All of its nodes must have been stopped, and started again with `[members]`
     /// in their settings
     #[arg(long)]
     from_fixed: bool,
@@ -105,7 +105,7 @@ struct Init {
 
 /// Add a machine, which has to run
 ///
-/// It needs a certificate for its name and [members] in its settings. It votes if the number of
+/// It needs a certificate for its name and `[members]` in its settings. It votes if the number of
 /// voters can grow to the next odd number, up to five; otherwise it only takes part.
 #[derive(clap::Args)]
 struct Add {
