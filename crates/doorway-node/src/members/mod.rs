@@ -4,7 +4,8 @@
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
 //! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
-//! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members.
+//! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members;
+//!   `keeper/holds.rs`: what it does about promises that are longer than a lease.
 //! - `drive.rs`: the loop that performs what a keeper decides, for a real node or a simulated one.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
