@@ -155,7 +155,8 @@ impl Inner {
         let (inner, name) = (Arc::clone(self), name.clone());
         self.runtime.spawn(async move {
             let kept = held.await.map_err(|error| {
-                let text = format!("the group does not keep `{name}` for so long: {error}");
+                let seconds = length.as_secs_f64();
+                let text = format!("the group does not keep `{name}` for {seconds} s: {error}");
                 refusal(Code::Unavailable, text)
             });
             let mut core = inner.core.lock();

@@ -132,8 +132,7 @@ impl Sessions {
     pub(super) fn covers(&self, now: Moment, session: u64) -> bool {
         let Some(promise) = &self.promise else { return true };
         let Some(session) = self.open.get(&session) else { return true };
-        let ttl = if session.is_kept() { Duration::ZERO } else { session.ttl };
-        session.is_bound() || promise.may_answer(now, ttl)
+        session.is_bound() || promise.may_answer(now, session.cover(session.ttl))
     }
 
     /// Hold back the answers among the outputs from `first` on while the node may not give them, or
@@ -224,11 +223,11 @@ fn answer(
     let to = match output {
         Output::Tell(to, _) | Output::Greet(to, ..) => *to,
         Output::Answer(to, Answer::Leased(lease)) => {
-            if open.get(&lease.session).is_some_and(Session::is_kept) {
-                return Some((*to, Duration::ZERO));
+            let session = open.get(&lease.session);
+            if !session.is_some_and(Session::is_kept) {
+                lease.ttl = lease.ttl.min(most);
             }
-            lease.ttl = lease.ttl.min(most);
-            return Some((*to, lease.ttl));
+            return Some((*to, session.map_or(lease.ttl, |session| session.cover(lease.ttl))));
         }
         _ => return None,
     };
@@ -240,8 +239,7 @@ fn answer(
         session.told = if session.is_kept() { session.ttl } else { session.ttl.min(most) };
         welcome.ttl_ms = ttl_ms(session.told);
     }
-    // What the group keeps needs no promise of the node.
-    Some((to, if session.is_kept() { Duration::ZERO } else { session.told }))
+    Some((to, session.cover(session.told)))
 }
 
 fn no_member() -> Refusal {

@@ -95,6 +95,12 @@ impl Session {
         self.life == Life::Lease && self.grants.values().all(|grant| grant.kept)
     }
 
+    /// For how long the lease of the node must last if the client counts on its locks for this long
+    /// from now on. What the group keeps needs no promise of the node.
+    pub(super) fn cover(&self, told: Duration) -> Duration {
+        if self.is_kept() { Duration::ZERO } else { told }
+    }
+
     /// When the session ends if its client is not heard any more.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let waits = !self.callers.is_empty(); // A client that waits for an answer is alive.
