@@ -37,7 +37,7 @@ impl fmt::Display for GroupError {
 impl core::error::Error for GroupError {}
 
 /// The links along which messages travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Wiring {
     /// Every node reaches every other.
     #[default]
@@ -55,8 +55,8 @@ pub struct Shape {
     pub permits: Option<u32>,
     /// The number of permits that one node may hold.
     pub seats: Option<u32>,
-    /// The quorum construction.
-    pub quorums: Option<quorums::Kind>,
+    /// How the quorums are made.
+    pub quorums: Option<quorums::Plan>,
     /// The weight of each node's vote.
     pub weights: Option<Vec<u32>>,
     /// The tree.
@@ -75,6 +75,7 @@ pub struct Group {
     size: u32,
     permits: u32,
     seats: u32,
+    coordinator: NodeId,
     wiring: Wiring,
     quorums: Option<Quorums>,
     weights: Vec<u32>,
@@ -94,6 +95,7 @@ impl Group {
             size: size as u32,
             permits: 1,
             seats: 1,
+            coordinator: NodeId(0),
             wiring: Wiring::Mesh,
             quorums: None,
             weights: Vec::new(),
@@ -128,6 +130,17 @@ impl Group {
             return Err(GroupError::new(reason));
         }
         (self.permits, self.seats) = (permits, seats);
+        Ok(self)
+    }
+
+    /// Let this node decide, where one node decides.
+    pub fn with_coordinator(mut self, node: NodeId) -> Result<Self, GroupError> {
+        if !self.contains(node) {
+            let reason =
+                format!("the coordinator is node {node}, but there are {} nodes", self.size);
+            return Err(GroupError::new(reason));
+        }
+        self.coordinator = node;
         Ok(self)
     }
 
@@ -244,6 +257,11 @@ impl Group {
     /// The number of permits that one node may hold.
     pub fn seats(&self) -> u32 {
         self.seats
+    }
+
+    /// The node that decides, where one node decides: node 1 unless another one was chosen.
+    pub fn coordinator(&self) -> NodeId {
+        self.coordinator
     }
 
     /// The links along which messages travel.

@@ -3,7 +3,7 @@
 
 use alloc::format;
 
-use crate::quorums::{self, Quorums};
+use crate::quorums;
 use crate::tree::{Tree, TreeShape};
 use crate::{Graph, Group, GroupError, NodeId, NodeSet, Shape, Wiring};
 
@@ -207,11 +207,11 @@ impl Info {
         match self.needs {
             Needs::Nothing => Ok(group),
             Needs::Quorums => {
-                let kind = match shape.quorums {
-                    Some(kind) => kind,
-                    None => quorums::best_kind(group.size()),
+                let plan = match &shape.quorums {
+                    Some(plan) => plan.clone(),
+                    None => quorums::best_kind(group.size()).into(),
                 };
-                let sets = Quorums::build(kind, group.size(), shape.weights.as_deref())?;
+                let sets = plan.build(group.size(), shape.weights.as_deref())?;
                 group.with_quorums(sets)
             }
             Needs::Weights => {
@@ -239,9 +239,11 @@ impl Info {
         }
     }
 
-    fn refuse_useless(&self, shape: &Shape) -> Result<(), GroupError> {
+    /// Refuse choices that the algorithm does not use.
+    pub fn refuse_useless(&self, shape: &Shape) -> Result<(), GroupError> {
         let weighted = self.needs == Needs::Weights
-            || (self.needs == Needs::Quorums && shape.quorums == Some(quorums::Kind::Weighted));
+            || (self.needs == Needs::Quorums
+                && shape.quorums.as_ref().is_some_and(quorums::Plan::takes_weights));
         let treed = self.needs == Needs::Tree
             || (self.needs == Needs::Wiring && shape.wiring == Some(Wiring::Tree));
         let useless = [

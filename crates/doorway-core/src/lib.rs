@@ -39,6 +39,7 @@
 extern crate alloc;
 
 pub mod algorithms;
+pub mod buffer;
 mod contract;
 mod graph;
 mod group;

@@ -1,6 +1,6 @@
 //! A whole group at one moment, as a checker sees it, and how to make its sequence numbers small.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::{Algorithm, NodeId, Timestamp};
@@ -69,17 +69,23 @@ impl<A: Algorithm> Snapshot<A> {
             self.nodes.iter_mut().for_each(|node| of_node(node, each));
             self.mail.iter_mut().for_each(|mail| of_mail(mail, each));
         };
-        let mut family = BTreeSet::new();
-        show(&mut |number| {
-            family.insert(*number);
-        });
-        let mut renumbered = BTreeMap::new();
+        let mut family = Vec::new();
+        show(&mut |number| family.push(*number));
+        family.sort_unstable();
+        family.dedup();
         let mut last = family.first().map(|least| (*least, 0));
-        for number in family {
-            last = last.map(|(before, new)| (number, new + gap.min(number - before)));
-            renumbered.extend(last);
+        let renumber = |number: &u64| {
+            last = last.map(|(before, new)| (*number, new + gap.min(*number - before)));
+            last.map_or(0, |(_, new)| new)
+        };
+        let renumbered: Vec<u64> = family.iter().map(renumber).collect();
+        // Most worlds of a search are settled already.
+        if renumbered != family {
+            show(&mut |number| {
+                let (Ok(at) | Err(at)) = family.binary_search(number);
+                *number = renumbered[at];
+            });
         }
-        show(&mut |number| *number = renumbered[number]);
     }
 }
 

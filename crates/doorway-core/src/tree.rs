@@ -9,7 +9,7 @@ use core::str::FromStr;
 use crate::{GroupError, NodeId};
 
 /// The shape of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TreeShape {
     /// Every inner node has this many children; levels are filled one after the other.
     Balanced(u32),

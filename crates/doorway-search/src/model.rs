@@ -172,6 +172,21 @@ impl Successors {
         })
     }
 
+    /// Change the successors that are followed, one after the other: `change` gets a row and its
+    /// fingerprint, may write another row over it, and returns the fingerprint of what it wrote.
+    /// The first error ends this; the successors before it stay changed.
+    pub fn rewrite<E>(
+        &mut self,
+        width: usize,
+        mut change: impl FnMut(&mut [u32], u64) -> Result<u64, E>,
+    ) -> Result<(), E> {
+        let followed = self.prints.iter_mut().filter(|print| **print != NOT_FOLLOWED);
+        for (print, row) in followed.zip(self.rows.chunks_exact_mut(width)) {
+            *print = change(row, *print)?.max(1);
+        }
+        Ok(())
+    }
+
     /// The fingerprints of the successors that are followed.
     pub fn prints(&self) -> impl Iterator<Item = u64> {
         self.prints.iter().copied().filter(|print| *print != NOT_FOLLOWED)

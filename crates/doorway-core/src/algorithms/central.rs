@@ -4,7 +4,7 @@
 //! One node, the coordinator, decides. A node that wants to enter asks the coordinator, enters when
 //! it is granted the lock, and tells the coordinator when it leaves. The coordinator grants the
 //! lock to one node at a time and serves the others in the order in which they asked. Node 1 is the
-//! coordinator; its own clients need no message.
+//! coordinator unless the group names another node; the coordinator's own clients need no message.
 //!
 //! # Rules
 //!
@@ -33,14 +33,13 @@ pub enum Message {
     Release,
 }
 
-/// The node that decides.
-const COORDINATOR: NodeId = NodeId(0);
-
 /// The state of one node in the algorithm with a central coordinator. Only the coordinator has a
 /// holder and a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Central {
     me: NodeId,
+    /// The node that decides.
+    coordinator: NodeId,
     /// Whether we have sent a REQUEST that is not granted yet.
     waiting: bool,
     /// The node that has the grant.
@@ -76,18 +75,20 @@ impl Algorithm for Central {
         ..Info::BASE
     };
 
-    fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
+    fn new(me: NodeId, group: &Group, start: &Start) -> Self {
+        let coordinator = group.coordinator();
         let holder = start.holders.first().map(|holder| holder.node);
-        let holder = holder.filter(|_| me == COORDINATOR);
-        Self { me, waiting: false, holder, queue: VecDeque::new(), queued: NodeSet::new() }
+        let holder = holder.filter(|_| me == coordinator);
+        let (queue, queued) = (VecDeque::new(), NodeSet::new());
+        Self { me, coordinator, waiting: false, holder, queue, queued }
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        if self.me == COORDINATOR {
+        if self.me == self.coordinator {
             self.ask(self.me, out);
         } else {
             self.waiting = true;
-            out.send(COORDINATOR, Message::Request);
+            out.send(self.coordinator, Message::Request);
         }
     }
 
@@ -99,14 +100,14 @@ impl Algorithm for Central {
         out: &mut Effects<Message>,
     ) {
         match message {
-            Message::Request if self.me != COORDINATOR => {
+            Message::Request if self.me != self.coordinator => {
                 out.reject("a request to a node that is not the coordinator");
             }
             Message::Request if self.queued.contains(from) => {
                 out.reject("a second request while the first one waits");
             }
             Message::Request => self.ask(from, out),
-            Message::Grant if self.waiting && from == COORDINATOR => {
+            Message::Grant if self.waiting && from == self.coordinator => {
                 self.waiting = false;
                 out.enter();
             }
@@ -117,16 +118,16 @@ impl Algorithm for Central {
     }
 
     fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
-        if self.me == COORDINATOR {
+        if self.me == self.coordinator {
             self.next(out);
         } else {
-            out.send(COORDINATOR, Message::Release);
+            out.send(self.coordinator, Message::Release);
         }
     }
 
     fn wanted(&self) -> bool {
         // Only the coordinator knows.
-        self.me != COORDINATOR || !self.queue.is_empty()
+        self.me != self.coordinator || !self.queue.is_empty()
     }
 
     fn floor(&self) -> Option<u64> {

@@ -9,6 +9,7 @@
 //! 1. To ask: remember that the node waits.
 //! 2. On TOKEN: enter if waiting; else send TOKEN to the successor.
 //! 3. To leave: send TOKEN to the successor.
+//! 4. To start: the node that has the token sends TOKEN to its successor.
 //!
 //! # Why it is right
 //!

@@ -56,6 +56,10 @@
 //!   lock must count as refused, or there is deadlock again.
 //! - The common textbook rule, FAILED only if the request that has the lock is older, also leads to
 //!   deadlock.
+//! - Section 6.3 says that at most K-1 requests are served at a member while another one waits
+//!   there, because later requests have larger numbers. They need not: a node learns numbers only
+//!   from requests that it receives. With K = 3, three are served after 24 steps (`doorway story
+//!   maekawa-waiting-bound`). With the printed messages there is no bound at all.
 //!
 //! # Variant maekawa-printed
 //!
@@ -63,6 +67,9 @@
 //! - Rule 3: INQUIRE names no request, so one that arrives late, about a past request, is taken for
 //!   one about the present request.
 //! - Rule 4: RELINQUISH is accepted from any node, even from one that does not have the lock.
+//!
+//! Unlike in print, its LOCKED carries a number here too, and its INQUIRE has one that no node
+//! reads. Neither changes which of these flaws are found.
 //!
 //! # Variant maekawa-textbook
 //!

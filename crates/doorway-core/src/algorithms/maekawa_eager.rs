@@ -25,6 +25,10 @@
 //! leaves. Channels must be FIFO: an INQUIRE that overtakes its LOCKED would be taken for a stale
 //! one.
 //!
+//! # Withdrawal
+//!
+//! 7. To give up: as in `maekawa`.
+//!
 //! # Flaws of the printed text
 //!
 //! The slides inquire for every older request. The second INQUIRE makes the same node relinquish

@@ -29,8 +29,10 @@
 //!
 //! # Withdrawal
 //!
-//! To give up is to leave without having been inside: rule 6 gives the votes back, also those that
-//! come later. A vote that is lent to a request that was given up comes back with the next message.
+//! 8. To give up: leave without having been inside. Rule 6 gives the votes back, also those that
+//!    come later.
+//!
+//! A vote that is lent to a request that was given up comes back with the next message.
 
 use self::voter::{Voter, VoterReply};
 use super::prelude::*;

@@ -3,6 +3,8 @@
 //! A new algorithm is a file beside this one and a line in the list below. Everything else (command
 //! line, tests, tables) finds it through [`ALL`] and [`with`].
 
+pub mod one_pass;
+
 /// The imports that every algorithm file needs.
 pub mod prelude {
     pub use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -33,6 +35,33 @@ pub struct Entry {
     pub info: crate::Info,
     /// The text of its source file, whose opening comment explains the algorithm.
     pub source: &'static str,
+    /// The name of that file.
+    pub file: &'static str,
+}
+
+macro_rules! tokens {
+    ($($module:ident: $algorithm:ident;)+) => {
+        /// Run `task` with the token algorithm called `name`, whose token one pass of
+        /// `ricart-agrawala` makes; see [`one_pass`]. Returns `None` if the token of the algorithm
+        /// is not made so.
+        pub fn with_one_pass<T: Task>(name: &str, task: T) -> Option<T::Output> {
+            $(
+                if name == <$module::$algorithm as crate::Algorithm>::INFO.name {
+                    return Some(task.run::<one_pass::OnePass<$module::$algorithm>>());
+                }
+            )+
+            None
+        }
+    };
+}
+
+// Not `raymond_echo`, which has a wave of its own to make the token.
+tokens! {
+    ricart_agrawala_token: RicartAgrawalaToken;
+    suzuki_kasami: SuzukiKasami;
+    naimi_trehel: NaimiTrehel;
+    le_lann: LeLann;
+    raymond_tree: RaymondTree;
 }
 
 macro_rules! algorithms {
@@ -43,6 +72,7 @@ macro_rules! algorithms {
         pub const ALL: &[Entry] = &[$($(Entry {
             info: <$module::$algorithm as crate::Algorithm>::INFO,
             source: include_str!(concat!(stringify!($module), ".rs")),
+            file: concat!(stringify!($module), ".rs"),
         },)+)+];
 
         $($(const _: () = assert!(
@@ -67,6 +97,7 @@ algorithms! {
     central: Central;
     lamport: Lamport;
     ricart_agrawala: RicartAgrawala;
+    ricart_agrawala_ring: RicartAgrawalaRing;
     carvalho_roucairol: CarvalhoRoucairol;
     readers_writers: ReadersWriters;
     ricart_agrawala_token: RicartAgrawalaToken;

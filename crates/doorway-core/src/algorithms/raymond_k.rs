@@ -24,6 +24,13 @@
 //! seat since: a contradiction. Only permits that are held keep the oldest waiting request out. The
 //! order of delivery does not matter.
 //!
+//! # Departures from the text
+//!
+//! A node counts its own numbers as seen; the paper takes a number above those received. The
+//! numbers then tell the requests of a node apart, which a REPLY needs here: in the paper it says
+//! how many requests it answers, here it names the last one. Nodes have seats; the paper's nodes
+//! have one.
+//!
 //! # Withdrawal
 //!
 //! To give up is to free the seat that the request took: send a REPLY that says so to every node
@@ -32,9 +39,9 @@
 //! # Flaws of the printed text
 //!
 //! The scanned text counts repliers with Z < me instead of Z ≠ me, so node 1 waits for ever; see
-//! `raymond-k-scanned`. It tests for entry only on REPLY, though with K = N no reply is needed. A
-//! REPLY of the paper says how many requests it answers; here it names the last one, which serves
-//! the same purpose.
+//! `raymond-k-scanned`. It tests for entry only on REPLY, though with K = N no reply is needed.
+//! Section 7 calls the lower bound of 2N-K-1 messages not achievable. It is: while K-1 nodes stay
+//! inside, each entry of another node costs just that (`doorway paper raymond-k-section-7`).
 //!
 //! # Variant raymond-k-scanned
 //!

@@ -23,8 +23,8 @@
 //!
 //! # Withdrawal
 //!
-//! As in `ricart-agrawala`. While a request that was given up is open, its mode counts, not that of
-//! the request that comes after it.
+//! 5. To give up, and on a REPLY to a request that was given up: as in `ricart-agrawala`. While
+//!    such a request is open, its mode counts, not that of the request that comes after it.
 
 use super::prelude::*;
 use super::ricart_agrawala::{self, RicartAgrawala};

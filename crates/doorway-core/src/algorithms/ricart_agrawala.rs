@@ -20,6 +20,12 @@
 //! defer each other, and no node defers its reply to the oldest request. The order of delivery does
 //! not matter.
 //!
+//! # Departures from the text
+//!
+//! A node counts its own numbers as seen, so its next request has a higher one even if it has
+//! received none since. The texts take a number above those *received*. Nothing depends on it:
+//! with their rule a number repeats only while no other node can have entered.
+//!
 //! # Withdrawal
 //!
 //! The paper has no way to give a request up. Here a client may, and a node that is alive then

@@ -24,6 +24,14 @@
 //! There is one token, and only the node that has it is inside. A request reaches the node that has
 //! the token, or the one that gets it next, and is in the queue from then on. The queue is served
 //! in order. A late REQUEST has no higher number than the token and does nothing.
+//!
+//! # Departures from the text
+//!
+//! Nodes that are found waiting at the same time are appended to the queue in the order of the
+//! ring, beginning with the successor of the node that has the token. The paper appends them in the
+//! order of their names, Mühl's slides in the order of their sequence numbers. Any of these orders
+//! is right. With the order of the ring, no node is preferred for its name, and numbers of
+//! different nodes, which count their own requests only, need not be compared.
 
 use super::prelude::*;
 

@@ -9,7 +9,7 @@ use core::str::FromStr;
 use super::Quorums;
 
 /// A construction of quorums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The lines of a finite projective plane: the smallest quorums possible, for N = q² + q + 1
     /// with a prime power q.

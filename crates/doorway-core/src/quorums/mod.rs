@@ -20,17 +20,20 @@ mod cyclic;
 mod field;
 mod grid;
 mod kind;
+mod plan;
 mod plane;
 mod properties;
 mod triangle;
 mod voting;
 
 use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::{GroupError, MAX_NODES, NodeId};
 
 pub use kind::{Kind, best_kind};
+pub use plan::Plan;
 pub use properties::Properties;
 pub use triangle::Scheme;
 pub use voting::default_weights;
@@ -101,8 +104,13 @@ impl Quorums {
         match quorums.disjoint() {
             None => Ok(quorums),
             Some((one, other)) => {
-                let reason =
-                    format!("the quorums of nodes {one} and {other} have no node in common");
+                let (mine, theirs) = (quorums.quorum(one, 0), quorums.quorum(other, 0));
+                let reason = format!(
+                    "the quorums {} of node {one} and {} of node {other} have no node in common; \
+                     add a node of one quorum to the other",
+                    braced(mine),
+                    braced(theirs)
+                );
                 Err(GroupError::new(reason))
             }
         }
@@ -147,6 +155,12 @@ impl Quorums {
     fn sizes(&self) -> impl Iterator<Item = u32> {
         self.all().map(|(_, set)| set.len() as u32)
     }
+}
+
+/// A quorum in braces, as in {1,2}.
+fn braced(set: &[NodeId]) -> String {
+    let members: Vec<_> = set.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 /// Refuse a size that no group has.

@@ -7,6 +7,7 @@
 //! of his Table II depend on it.
 
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::field::{Field, prime_of};
@@ -21,11 +22,38 @@ pub(super) fn projective(size: u32) -> Result<Sets, GroupError> {
     let above = order_from(size);
     let below = (0..above).rev().find(|order| exists(*order)).unwrap_or(0);
     Err(GroupError::new(format!(
-        "no projective plane of {size} points is known; the nearest have {} and {}. Choose \
-         degenerate-plane or cyclic quorums, which exist for every size",
+        "{}; the nearest planes have {} and {} points. Choose degenerate-plane or cyclic quorums, \
+         which exist for every size",
+        absence(size),
         points(below),
         points(above)
     )))
+}
+
+/// Why there is no plane of `size` points, where none is known.
+fn absence(size: u32) -> String {
+    let order = size.isqrt().saturating_sub(1)..=size.isqrt();
+    let Some(order) = order.into_iter().find(|order| points(*order) == size) else {
+        return format!(
+            "no projective plane has {size} points, because a plane of order q has q(q+1)+1"
+        );
+    };
+    let plane = format!("a projective plane of {size} points, of order {order},");
+    if excluded(order) {
+        return format!("{plane} does not exist, by the theorem of Bruck and Ryser");
+    }
+    if order == 10 {
+        return format!("{plane} does not exist, as a search by Lam, Thiel and Swiercz has shown");
+    }
+    format!("{plane} is not known: no plane is known whose order is not a power of a prime")
+}
+
+/// Whether the theorem of Bruck and Ryser (1949) excludes planes of this order: it leaves a
+/// remainder of 1 or 2 when divided by 4, and is not the sum of two squares.
+fn excluded(order: u32) -> bool {
+    let square = |number: u32| number.isqrt().pow(2) == number;
+    let is_sum = (0..=order.isqrt()).any(|side| square(order - side.pow(2)));
+    matches!(order % 4, 1 | 2) && !is_sum
 }
 
 /// The lines of the smallest plane with at least `size` points, reduced to `size` points.
@@ -122,8 +150,29 @@ impl Plane {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString as _;
+
     use super::super::{Kind, Quorums};
     use super::*;
+
+    #[test]
+    fn planes_that_do_not_exist_are_told_from_those_that_are_not_known() {
+        let error = |size| projective(size).unwrap_err().to_string();
+        // Orders 6, 14, 21 and 22 are the first that the theorem excludes.
+        let orders: Vec<u32> = (2..30).filter(|order| excluded(*order)).collect();
+        assert_eq!(orders, [6, 14, 21, 22]);
+        for order in orders {
+            let text = error(points(order));
+            assert!(text.contains("does not exist, by the theorem of Bruck"), "{text}");
+        }
+        assert!(error(43).contains("43 points, of order 6, does not exist"), "{}", error(43));
+        assert!(error(111).contains("of order 10, does not exist, as a search by Lam"));
+        assert!(error(157).contains("of order 12, is not known"), "{}", error(157));
+        let between = error(8);
+        assert!(between.starts_with("no projective plane has 8 points, because"), "{between}");
+        assert!(between.contains("the nearest planes have 7 and 13 points"), "{between}");
+        assert!(projective(31).is_ok() && projective(91).is_ok(), "orders 5 and 9");
+    }
 
     /// Figure 1 of the paper: the sets of nodes 1, 2, 3, ... for K = 2, 3, 4 and 5.
     const FIGURE_1: [&[&[u32]]; 4] = [
@@ -230,7 +279,7 @@ mod tests {
     fn the_error_for_a_missing_plane_names_the_nearest_sizes() {
         for (size, below, above) in [(2, 1, 3), (8, 7, 13), (43, 31, 57), (111, 91, 133)] {
             let error = format!("{}", projective(size).unwrap_err());
-            let neighbours = format!("have {below} and {above}.");
+            let neighbours = format!("have {below} and {above} points.");
             assert!(error.contains(&neighbours), "{error}");
         }
     }

@@ -62,7 +62,8 @@ fn sets_made_by_hand_are_verified() {
     assert!(!sets(&[&[2], &[2]]).unwrap().properties().b);
     assert_eq!(
         error(&[&[1, 2], &[2], &[3]]),
-        "the quorums of nodes 1 and 3 have no node in common"
+        "the quorums {1,2} of node 1 and {3} of node 3 have no node in common; add a node of one \
+         quorum to the other"
     );
     assert_eq!(
         error(&[&[1, 4], &[1]]),
@@ -80,7 +81,9 @@ fn every_disjoint_pair_is_found() {
         sets[one] = alloc::vec![NodeId(0)];
         sets[other] = alloc::vec![NodeId(1)];
         let error = Quorums::from_sets(sets).unwrap_err().to_string();
-        let pair = format!("nodes {} and {} have", one + 1, other + 1);
+        let (one, other) = (one + 1, other + 1);
+        let pair =
+            format!("the quorums {{1}} of node {one} and {{2}} of node {other} have no node");
         assert!(error.contains(&pair), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use super::{Sets, refuse_huge, shrink};
 use crate::{GroupError, NodeId};
 
 /// Which of its two lines is a node's quorum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Its column, and the row that ends above the top of the column. Node 1 has the highest load.
     First,
