@@ -129,6 +129,8 @@ algorithms! {
         tas: TestAndSet;
         #[cfg(target_has_atomic = "ptr")]
         ttas: TestAndTestAndSet;
+        #[cfg(target_has_atomic = "ptr")]
+        lock: LockInstruction;
         #[cfg(all(target_has_atomic = "ptr", target_pointer_width = "64"))]
         increment_reset: IncrementReset;
         #[cfg(target_has_atomic = "ptr")]

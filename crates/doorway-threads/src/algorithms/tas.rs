@@ -4,9 +4,7 @@
 //! A process that finds that its mark was the first is inside, and removes the mark to leave. Every
 //! other process marks again, which changes nothing.
 //!
-//! A lock instruction, which waits in the processor until the mark is gone and then sets it, has
-//! the loop inside the instruction. Other processes see only the one access that succeeds, so what
-//! is said here is true of it too.
+//! A lock instruction (`lock`) has this loop inside the instruction.
 //!
 //! # What holds
 //!

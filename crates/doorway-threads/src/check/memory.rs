@@ -103,6 +103,17 @@ impl Layout {
         }
     }
 
+    /// Every register with its value in memory. Writes that wait in a buffer are not in memory yet.
+    pub(super) fn registers(&self, row: &Row) -> Vec<(String, Word)> {
+        let each = |(array, shared): (usize, &Shared)| {
+            let registers =
+                (0..shared.length.of(self.n)).map(move |index| Register { array, index });
+            let value = |register| (self.name(register), word(row.0[self.register(register)]));
+            registers.map(value).collect::<Vec<_>>()
+        };
+        self.shared.iter().enumerate().flat_map(each).collect()
+    }
+
     /// The register at a byte.
     fn register_at(&self, byte: usize) -> Register {
         let array = self.arrays.iter().rposition(|begin| *begin <= byte).expect("a register");

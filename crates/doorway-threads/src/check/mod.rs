@@ -11,6 +11,7 @@ mod memory;
 mod model;
 mod order;
 mod schedule;
+mod story;
 mod verdicts;
 
 use std::string::String;
@@ -19,11 +20,12 @@ use std::vec::Vec;
 pub use doorway_search::Progress;
 use doorway_search::{End, Scope, Search};
 
-use crate::{Algorithm, Bypass, Claims, Withdraws};
+use crate::{Algorithm, Bypass, Claims, Withdraws, Word};
 pub use alone::{Alone, alone};
 use memory::Layout;
 use model::{Explored, ProcessModel, Withdraw};
 pub use schedule::{Line, PlacedLine, alone_steps};
+pub use story::{MAX_STEPS, Moment, Turn, tell, turns_of};
 
 /// The most processes that can be explored.
 pub const MAX_PROCESSES: usize = 8;
@@ -85,6 +87,8 @@ pub struct Report {
     pub schedule: Vec<Line>,
     /// The steps that are then repeated for ever.
     pub cycle: Vec<Line>,
+    /// Every register by its name, with its first value.
+    pub registers: Vec<(String, Word)>,
 }
 
 impl Report {
@@ -182,6 +186,7 @@ fn explore(
         fifo: None,
         schedule: Vec::new(),
         cycle: Vec::new(),
+        registers: model.registers(&model.first_row()),
     };
     match end {
         End::Limit | End::Stopped => {}

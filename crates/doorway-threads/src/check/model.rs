@@ -8,7 +8,7 @@ use doorway_search::{Deed, Model, Successors, Tag, fingerprint};
 
 use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
 use super::{MAX_PROCESSES, Rules};
-use crate::{Algorithm, Info, Place, Process, Section};
+use crate::{Algorithm, Info, Place, Process, Section, Word};
 
 /// How a process gives up waiting, if the algorithm allows it.
 pub(super) type Withdraw<P> = fn(P) -> P;
@@ -38,6 +38,12 @@ pub(super) trait Explored: Model {
     /// The place that a process is at, as text.
     fn place(&self, row: &Row, i: usize) -> String;
 
+    /// Every register with its value.
+    fn registers(&self, row: &Row) -> Vec<(String, Word)>;
+
+    /// Whether all processes that are inside may be inside together.
+    fn is_right(&self, row: &Row) -> bool;
+
     /// For each step that can be taken, its process if weak fairness demands the step.
     fn duties(&self, row: &Row) -> Vec<Option<usize>>;
 
@@ -64,6 +70,14 @@ impl<A: Algorithm> Explored for ProcessModel<'_, A> {
 
     fn place(&self, row: &Row, i: usize) -> String {
         format!("{:?}", self.layout.at::<A::At>(row, i))
+    }
+
+    fn registers(&self, row: &Row) -> Vec<(String, Word)> {
+        self.layout.registers(row)
+    }
+
+    fn is_right(&self, row: &Row) -> bool {
+        self.may_be_together(row)
     }
 
     fn duties(&self, row: &Row) -> Vec<Option<usize>> {
@@ -108,8 +122,13 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
         words
     }
 
+    /// Whether the state fits into a row.
+    pub(super) fn fits(&self) -> bool {
+        self.layout.fits()
+    }
+
     /// Whether all processes that are inside may be inside together.
-    fn is_right(&self, row: &Row) -> bool {
+    fn may_be_together(&self, row: &Row) -> bool {
         let mut inside = [A::outside(Process { i: 0, n: self.layout.n }); MAX_PROCESSES];
         let places = (0..self.layout.n).map(|i| self.layout.at::<A::At>(row, i));
         let mut count = 0;
@@ -194,7 +213,7 @@ impl<A: Algorithm> Model for ProcessModel<'_, A> {
 
     fn expand(&self, row: &[u32], _print: u64, out: &mut Successors) {
         let row = unpack(row);
-        if !self.is_right(&row) {
+        if !self.may_be_together(&row) {
             out.is_broken();
         }
         self.steps(&row, false, |step| match step.next {

@@ -7,7 +7,7 @@ use std::vec::Vec;
 use super::Rules;
 use super::memory::Row;
 use super::model::{Explored, ProcessModel};
-use crate::{Algorithm, Section};
+use crate::{Algorithm, Section, Word};
 
 /// A step of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub struct Line {
     pub what: String,
     /// Whether the process enters with this step.
     pub enters: bool,
+    /// The section that the process is in after the step.
+    pub section: Section,
+    /// The values of all registers after the step, in the order of [`Report::registers`].
+    ///
+    /// [`Report::registers`]: super::Report::registers
+    pub values: Vec<Word>,
 }
 
 impl fmt::Display for Line {
@@ -55,14 +61,21 @@ fn round_alone(model: &dyn Explored, from: &Row, i: usize) -> (Vec<PlacedLine>, 
     }
 }
 
-fn line(
+/// A step as told, and the state after it.
+pub(super) fn line(
     model: &dyn Explored,
     row: &Row,
     (process, what, next): (usize, String, Row),
 ) -> (Line, Row) {
     let inside = |row: &Row| model.section(row, process) == Section::Inside;
     let enters = !inside(row) && inside(&next);
-    (Line { process, what, enters }, next)
+    let (section, values) = (model.section(&next, process), values(model, &next));
+    (Line { process, what, enters, section, values }, next)
+}
+
+/// The values of all registers.
+pub(super) fn values(model: &dyn Explored, row: &Row) -> Vec<Word> {
+    model.registers(row).into_iter().map(|(_, value)| value).collect()
 }
 
 /// A step of a schedule, and where the process is when it takes the step.

@@ -49,43 +49,103 @@ pub const MOST_STATES: u32 = 1 << 24;
 /// assert!(!too_few.stabilises);
 /// ```
 pub fn explore<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Verdict> {
-    let ring = Ring::new(rule, n, daemon)?;
-    let graph = ring.graph();
-    let states = graph.states() as usize;
-    let mut rounds = Rounds { graph: &graph, component: std::vec![0; states], n, daemon };
-    let mut legitimate = std::vec![false; states];
-    let mut moves = std::vec![0; states];
-    let mut stabilises = true;
-    let all = |_| true;
-    // Each component comes after all that can be reached from it.
-    components(&graph, all, |members| {
-        rounds.mark(members);
-        let follow = || members.iter().flat_map(|state| graph.steps(*state)).map(|(_, to, _)| to);
-        let stays = |to: u32| legitimate[to as usize] || rounds.is_same(members[0], to);
-        if members.iter().all(|state| ring.is_right(*state)) && follow().all(stays) {
-            for state in members {
-                legitimate[*state as usize] = true;
-            }
-            return;
-        }
-        stabilises &= follow().next().is_some() && !rounds.go_on(members);
-        let longest = follow().map(|to| moves[to as usize]).max().unwrap_or(0);
-        moves[members[0] as usize] = 1 + longest;
-    });
-    for i in 0..n {
-        rounds.component.fill(0);
-        let never = |state: u32| legitimate[state as usize] && !ring.is_privileged(state, i);
-        components(&graph, never, |members| {
-            rounds.mark(members);
-            stabilises &= !rounds.go_on(members);
-        });
+    Some(Explored::new(rule, n, daemon)?.verdict())
+}
+
+/// A state of a ring: what each machine holds, and whether it is privileged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingState {
+    /// The states of the machines.
+    pub machines: Vec<Word>,
+    /// The machines that are privileged, by their positions.
+    pub privileged: Vec<usize>,
+}
+
+/// The longest way home: the states of a ring from one that is as far as possible from a legitimate
+/// one to the first legitimate one. Each is one step after the one before.
+///
+/// `None` if there are more than [`MOST_STATES`], if the ring does not stabilise, or if reads and
+/// writes are separate steps: then there is no longest way, because a machine may look again and
+/// again.
+///
+/// ```
+/// use doorway_threads::ring::{FourState, explore::{Daemon, longest_way_home}};
+///
+/// let way = longest_way_home(FourState, 4, Daemon::Central).unwrap();
+/// assert_eq!(way.len(), 7); // Six moves.
+/// assert_eq!(way[6].privileged.len(), 1);
+/// ```
+pub fn longest_way_home<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Vec<RingState>> {
+    let explored = Explored::new(rule, n, daemon)?;
+    explored.verdict().moves?;
+    let far = (0..explored.moves.len()).max_by_key(|state| explored.moves[*state])?;
+    let mut here = far as u32;
+    let mut way = std::vec![explored.ring.shown(here)];
+    while explored.moves[here as usize] > 0 {
+        let left = explored.moves[here as usize] - 1;
+        let mut steps = explored.graph.steps(here);
+        here = steps.find(|(_, to, _)| explored.moves[*to as usize] == left)?.1;
+        way.push(explored.ring.shown(here));
     }
-    Some(Verdict {
-        states: graph.states(),
-        legitimate: legitimate.iter().filter(|legitimate| **legitimate).count() as u32,
-        stabilises,
-        moves: moves.into_iter().max().filter(|_| stabilises && daemon != Daemon::ReadWrite),
-    })
+    Some(way)
+}
+
+/// All states of a ring, and what is known of each.
+struct Explored<R> {
+    ring: Ring<R>,
+    graph: Graph,
+    legitimate: Vec<bool>,
+    /// The most steps to a legitimate state, if the ring stabilises: 0 in a legitimate one.
+    moves: Vec<u32>,
+    stabilises: bool,
+}
+
+impl<R: Rule> Explored<R> {
+    fn new(rule: R, n: usize, daemon: Daemon) -> Option<Self> {
+        let ring = Ring::new(rule, n, daemon)?;
+        let graph = ring.graph();
+        let states = graph.states() as usize;
+        let mut rounds = Rounds { graph: &graph, component: std::vec![0; states], n, daemon };
+        let mut legitimate = std::vec![false; states];
+        let mut moves = std::vec![0; states];
+        let mut stabilises = true;
+        let all = |_| true;
+        // Each component comes after all that can be reached from it.
+        components(&graph, all, |members| {
+            rounds.mark(members);
+            let follow =
+                || members.iter().flat_map(|state| graph.steps(*state)).map(|(_, to, _)| to);
+            let stays = |to: u32| legitimate[to as usize] || rounds.is_same(members[0], to);
+            if members.iter().all(|state| ring.is_right(*state)) && follow().all(stays) {
+                for state in members {
+                    legitimate[*state as usize] = true;
+                }
+                return;
+            }
+            stabilises &= follow().next().is_some() && !rounds.go_on(members);
+            let longest = follow().map(|to| moves[to as usize]).max().unwrap_or(0);
+            moves[members[0] as usize] = 1 + longest;
+        });
+        for i in 0..n {
+            rounds.component.fill(0);
+            let never = |state: u32| legitimate[state as usize] && !ring.is_privileged(state, i);
+            components(&graph, never, |members| {
+                rounds.mark(members);
+                stabilises &= !rounds.go_on(members);
+            });
+        }
+        Some(Self { ring, graph, legitimate, moves, stabilises })
+    }
+
+    fn verdict(&self) -> Verdict {
+        let decided = self.stabilises && self.ring.daemon != Daemon::ReadWrite;
+        Verdict {
+            states: self.graph.states(),
+            legitimate: self.legitimate.iter().filter(|legitimate| **legitimate).count() as u32,
+            stabilises: self.stabilises,
+            moves: self.moves.iter().copied().max().filter(|_| decided),
+        }
+    }
 }
 
 /// The strongly connected components, as far as they are known.
@@ -177,6 +237,12 @@ impl<R: Rule> Ring<R> {
         let after = self.digits[i].iter().position(|other| *other == machine);
         let after = after.expect("a machine that can be") as u32;
         state - before * self.worth[i] + after * self.worth[i]
+    }
+
+    fn shown(&self, state: u32) -> RingState {
+        let machines = (0..self.n).map(|i| self.machine(state, i).own).collect();
+        let privileged = (0..self.n).filter(|i| self.is_privileged(state, *i)).collect();
+        RingState { machines, privileged }
     }
 
     fn view(&self, state: u32, i: usize) -> View {

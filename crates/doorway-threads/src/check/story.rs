@@ -1,0 +1,140 @@
+//! A schedule that a person makes step by step: which process goes next, and what the registers and
+//! the processes look like after each step.
+//!
+//! A story is a pure function of the algorithm, the number of processes, the rules and the steps. A
+//! step is named by its process and by a number, since a process may have several steps: with store
+//! buffers, an old write of it may also reach the memory.
+
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+use super::memory::Row;
+use super::model::{Explored, ProcessModel};
+use super::schedule::{self, Line};
+use super::{MAX_PROCESSES, Rules};
+use crate::algorithms::{self, Task};
+use crate::{Algorithm, Section};
+
+/// The most steps of a story.
+pub const MAX_STEPS: usize = 2_000;
+
+/// Which step is taken: a process, and which of its possible steps, both counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The process.
+    pub process: usize,
+    /// Which of its steps; 0 is the next access of its own.
+    pub which: usize,
+}
+
+/// Everything that can be seen after some steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// For each process, the name of its place and the section that the place belongs to.
+    pub places: Vec<(String, Section)>,
+    /// The registers, each with its name and its value.
+    pub registers: Vec<(String, usize)>,
+    /// Every step that can be taken, with what it does.
+    pub turns: Vec<(Turn, String)>,
+    /// Whether all processes inside may be inside together.
+    pub right: bool,
+    /// The step that led here; `None` at the beginning.
+    pub line: Option<Line>,
+}
+
+/// Tell a story: its moments, from the beginning to the last step.
+///
+/// ```
+/// use doorway_threads::check::{Rules, Turn, tell};
+///
+/// let turn = |process| Turn { process, which: 0 };
+/// let told = tell("peterson", 2, &Rules::default(), &[turn(0), turn(1)])?;
+/// let line = told[2].line.as_ref().map(|line| line.to_string());
+/// assert_eq!(line.as_deref(), Some("P1 flag[1] := 1, fence a"));
+/// assert_eq!(told[2].registers[0], ("flag[0]".to_owned(), 1));
+/// # Ok::<(), String>(())
+/// ```
+pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<Moment>, String> {
+    struct Tell<'a> {
+        n: usize,
+        rules: &'a Rules,
+        turns: &'a [Turn],
+    }
+    impl Task for Tell<'_> {
+        type Output = Result<Vec<Moment>, String>;
+
+        fn run<A: Algorithm>(self) -> Self::Output {
+            let most = A::INFO.most.min(MAX_PROCESSES);
+            if self.n < A::INFO.fewest || self.n > most {
+                let (name, fewest, n) = (A::INFO.name, A::INFO.fewest, self.n);
+                return Err(format!("{name} has {fewest} to {most} processes here, not {n}"));
+            }
+            let model = ProcessModel::<A>::new(self.n, self.rules, None);
+            if !model.fits() {
+                return Err(format!("{} processes do not fit into a state", self.n));
+            }
+            walk(&model, self.turns)
+        }
+    }
+    if turns.len() > MAX_STEPS {
+        return Err(format!("a story has at most {MAX_STEPS} steps"));
+    }
+    algorithms::with(name, Tell { n, rules, turns })
+        .unwrap_or_else(|| Err(format!("there is no algorithm '{name}' between threads")))
+}
+
+/// The turns that a schedule consists of, as [`Report::schedule`](super::Report::schedule) has it.
+pub fn turns_of(
+    name: &str,
+    n: usize,
+    rules: &Rules,
+    schedule: &[Line],
+) -> Result<Vec<Turn>, String> {
+    let mut turns = Vec::new();
+    for line in schedule {
+        let here = tell(name, n, rules, &turns)?.pop().ok_or("a story has a beginning")?;
+        let same =
+            |(turn, what): &&(Turn, String)| turn.process == line.process && *what == line.what;
+        let (turn, _) = here.turns.iter().find(same).ok_or("the schedule cannot be followed")?;
+        turns.push(*turn);
+    }
+    Ok(turns)
+}
+
+fn walk(model: &dyn Explored, turns: &[Turn]) -> Result<Vec<Moment>, String> {
+    let mut row = model.first_row();
+    let mut moments = Vec::new();
+    let mut line = None;
+    for turn in turns {
+        let here = moment(model, &row, line.take());
+        let ordinal = here.turns.iter().position(|(other, _)| other == turn).ok_or_else(|| {
+            format!("step {}: process {} cannot take this step", moments.len() + 1, turn.process)
+        })?;
+        if !here.right {
+            return Err(format!("step {}: the story has ended: two are inside", moments.len() + 1));
+        }
+        moments.push(here);
+        let (told, next) = schedule::line(model, &row, model.told(&row).swap_remove(ordinal));
+        line = Some(told);
+        row = next;
+    }
+    moments.push(moment(model, &row, line));
+    Ok(moments)
+}
+
+fn moment(model: &dyn Explored, row: &Row, line: Option<Line>) -> Moment {
+    let mut turns: Vec<(Turn, String)> = Vec::new();
+    for (process, what, _) in model.told(row) {
+        let which = turns.iter().filter(|(turn, _)| turn.process == process).count();
+        turns.push((Turn { process, which }, what));
+    }
+    let places = (0..model.n()).map(|i| (model.place(row, i), model.section(row, i)));
+    Moment {
+        places: places.collect(),
+        registers: model.registers(row),
+        turns,
+        right: model.is_right(row),
+        line,
+    }
+}
