@@ -6,10 +6,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use doorway_core::algorithms::carvalho_roucairol::CarvalhoRoucairol;
 use doorway_core::algorithms::maekawa::Maekawa;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
+use doorway_core::algorithms::suzuki_kasami::SuzukiKasami;
 use doorway_core::{Algorithm, Shape, Start};
-use doorway_lab::{AnyAlgorithm, Limits, World};
+use doorway_lab::check::{Check, Verdict};
+use doorway_lab::{AnyAlgorithm, FOREVER, Limits, World};
 
 #[path = "../tests/checks/opinions.rs"]
 mod opinions;
@@ -28,6 +31,29 @@ fn rate(search: impl FnOnce() -> Opinion) -> (usize, f64) {
 fn best(runs: usize, search: impl Fn() -> Opinion) -> (usize, f64) {
     let rates = (0..runs).map(|_| rate(&search));
     rates.max_by(|one, other| one.1.total_cmp(&other.1)).expect("at least one run")
+}
+
+/// Measure a group whose nodes never stop asking. Each world is replaced by its settled form, so
+/// that there are finitely many. The rate is compared with that of the worlds as they are, up to a
+/// limit.
+fn settled_row<A: Algorithm + 'static>(runs: usize, size: usize, limit: u64) {
+    let group = Arc::new(A::INFO.group(size, &Shape::default()).expect("small groups exist"));
+    let world = |acquires| {
+        let limits = Limits::reliable(&group, acquires);
+        let start = Start::default();
+        World::new(AnyAlgorithm::of::<A>(), group.clone(), &start, A::INFO.channel, limits)
+    };
+    let (endless, once) = (world(FOREVER), world(1));
+    let search = |world: &World| {
+        let report = Check { threads: 1, ..Check::safety(world, limit) }.run();
+        assert!(!matches!(report.verdict, Verdict::Violated { .. }), "a sound algorithm");
+        Opinion::Holds(report.progress.states as usize)
+    };
+    let (worlds, settled) = best(runs, || search(&endless));
+    let (_, plain) = best(runs, || search(&once));
+    let ratio = settled / plain;
+    let name = A::INFO.name;
+    println!("{name:<22} {size:>5} {worlds:>10} {plain:>10.0} {settled:>10.0} {ratio:>6.2}");
 }
 
 /// Measure a group in which node i makes `times[i]` requests over the channels that the algorithm
@@ -70,4 +96,12 @@ fn main() {
     row::<RicartAgrawala>(runs, &[1, 1, 1, 1][..size]);
     row::<Maekawa>(runs, &[1, 1, 1, 1][..size]);
     row::<Maekawa>(runs, &[2, 1, 1, 1][..size]);
+
+    let limit = if smoke { 10_000 } else { 1_000_000 };
+    println!("\nThousand worlds per second on one thread: worlds as they are, and settled ones.");
+    println!("algorithm              nodes     worlds      plain    settled  ratio");
+    settled_row::<RicartAgrawala>(runs, size, limit);
+    settled_row::<CarvalhoRoucairol>(runs, size, limit);
+    settled_row::<SuzukiKasami>(runs, size, limit);
+    settled_row::<Maekawa>(runs, size, limit);
 }

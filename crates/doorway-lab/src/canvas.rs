@@ -174,6 +174,27 @@ fn style() -> String {
     format!("{SHAPES}{light}\n@media(prefers-color-scheme:dark){{{dark}}}\n")
 }
 
+/// The colours as custom properties of a page: `--text-fill`, `--c0` and so on.
+pub(crate) fn page_colours() -> String {
+    let colours = |dark: bool| {
+        let pick = |light, night| if dark { night } else { light };
+        let fixed = RULES.iter().map(|(class, property, light, night)| {
+            format!("--{class}-{property}:{};", pick(*light, *night))
+        });
+        let numbered = COLOUR_PAIRS
+            .iter()
+            .enumerate()
+            .map(|(number, (light, night))| format!("--c{number}:{};", pick(*light, *night)));
+        let scheme = pick("light", "dark");
+        fixed.chain(numbered).collect::<String>() + &format!("color-scheme:{scheme}")
+    };
+    let (light, dark) = (colours(false), colours(true));
+    format!(
+        ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root{{{dark}}}}}\n\
+         :root[data-theme=light]{{{light}}}\n:root[data-theme=dark]{{{dark}}}\n"
+    )
+}
+
 /// A length in pixels, to a tenth.
 #[derive(Clone, Copy)]
 pub(crate) struct Px(pub(crate) f64);

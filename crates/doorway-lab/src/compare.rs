@@ -9,6 +9,7 @@ use doorway_core::{Claim, Group, Info};
 use serde::Serialize;
 
 use crate::erased::AnyAlgorithm;
+use crate::plot::Series;
 use crate::simulate::{Distribution, Options, Report, Simulation, Workload};
 
 /// The quantity that changes from point to point.
@@ -150,6 +151,34 @@ fn formula(info: &Info, group: &Group, workload: &Workload) -> Option<(String, f
     }
     let bound = (most.of)(group);
     bound.is_finite().then(|| (format!("at most {}", most.text), bound))
+}
+
+/// The curves of a plot, one for each algorithm: `figure` of each row. With `formulas`, the claims
+/// are drawn beside the measurements, and these have their intervals.
+pub fn curves(
+    rows: &[Row],
+    points: usize,
+    figure: &dyn Fn(&Row) -> f64,
+    formulas: bool,
+) -> Vec<Series> {
+    let mut series = Vec::new();
+    for curve in rows.chunks(points.max(1)) {
+        let errors = curve.iter().map(|row| row.report.messages_ci);
+        series.push(Series {
+            name: curve[0].report.algorithm.to_owned(),
+            points: curve.iter().map(|row| (row.x, figure(row))).collect(),
+            errors: if formulas { errors.collect() } else { Vec::new() },
+            dashed: false,
+        });
+        for formula in curve.chunk_by(|one, other| one.formula_text == other.formula_text) {
+            if let Some(name) = formula[0].formula_text.clone().filter(|_| formulas) {
+                let points = formula.iter().filter_map(|row| Some((row.x, row.formula?)));
+                let points = points.collect();
+                series.push(Series { name, points, errors: Vec::new(), dashed: true });
+            }
+        }
+    }
+    series
 }
 
 /// The rows as comma-separated values.

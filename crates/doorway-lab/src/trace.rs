@@ -1,8 +1,10 @@
 //! What happened in a run, as a list of events that every printer of diagrams reads.
 
+use std::collections::BTreeMap;
+
 use doorway_core::{Mode, NodeId};
 
-use crate::{Choice, Step, Violation};
+use crate::{Choice, Step, Violation, World};
 
 /// Something that happened at a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +66,8 @@ pub enum What {
     /// The node takes no part in what follows, for the reason given: it was stopped, or its
     /// recording ended.
     Stop(&'static str),
+    /// The node does something else, in words that follow its name: "consumes item 3".
+    Act(String),
     /// Something that must never happen did.
     Violate(Violation),
 }
@@ -82,18 +86,43 @@ pub struct Trace {
     pub unit: &'static str,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,
+    /// The state of the acting node after the event at an index, as text. Only scripts and
+    /// counterexamples tell it, once for each step.
+    pub states: BTreeMap<usize, String>,
+    /// The state of every node before the first event, if states are told.
+    pub begin: Vec<String>,
 }
 
 impl Trace {
     /// An empty trace of a group of `size`, its time in steps.
     pub fn new(title: impl Into<String>, size: u32) -> Self {
-        let (title, names, events) = (title.into(), Vec::new(), Vec::new());
-        Self { title, size, names, unit: "steps", events }
+        Self {
+            title: title.into(),
+            size,
+            names: Vec::new(),
+            unit: "steps",
+            events: Vec::new(),
+            states: BTreeMap::new(),
+            begin: Vec::new(),
+        }
     }
 
     /// Append one event.
     pub fn push(&mut self, at: f64, node: NodeId, what: What) {
         self.events.push(Event { at, node, what });
+    }
+
+    /// Take note of the states in which the nodes begin.
+    pub fn note_begin(&mut self, world: &World) {
+        let text = |node| world.nodes().member(node).algorithm_text();
+        self.begin = world.group().nodes().map(text).collect();
+    }
+
+    /// Take note of the state in which the last event has left its node.
+    pub fn note_state(&mut self, world: &World) {
+        let Some(last) = self.events.len().checked_sub(1) else { return };
+        let node = self.events[last].node;
+        self.states.insert(last, world.nodes().member(node).algorithm_text());
     }
 
     /// What a reader calls a node: its name if it has one, else "node 2".

@@ -307,6 +307,11 @@ impl World {
         nodes
     }
 
+    /// Whether a node has crashed.
+    pub fn crashed(&self, node: NodeId) -> bool {
+        self.crashed.contains(node)
+    }
+
     /// The nodes.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
@@ -360,6 +365,21 @@ impl World {
             let position = move |index| ChannelPosition { from, to, index };
             queue.iter().enumerate().map(move |(index, letter)| (position(index), letter))
         })
+    }
+
+    /// The messages under way from one node to another.
+    pub fn channel_of(
+        &self,
+        from: NodeId,
+        to: NodeId,
+    ) -> impl Iterator<Item = (ChannelPosition, &Letter)> {
+        let queue = self.network.get(&(from, to)).into_iter().flatten();
+        queue.enumerate().map(move |(index, letter)| (ChannelPosition { from, to, index }, letter))
+    }
+
+    /// The message at a position, if there is one.
+    pub fn letter(&self, position: ChannelPosition) -> Option<&Letter> {
+        self.network.get(&(position.from, position.to))?.get(position.index)
     }
 
     fn step_node(&mut self, node: NodeId, input: Input<AnyMessage>, step: &mut Step) {

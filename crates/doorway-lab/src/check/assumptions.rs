@@ -84,10 +84,7 @@ pub fn faults() -> impl Iterator<Item = Option<Fault>> {
 /// Check an algorithm with this kind of channel and this fault. Each search stops after `limit`
 /// worlds.
 pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -> Cell {
-    let mut cells = SIZES.map(|size| {
-        let finding = finding(AnyAlgorithm::from(entry), channel, fault, size, limit);
-        Cell { channel, fault, finding, size }
-    });
+    let mut cells = SIZES.map(|size| cell_of(entry, channel, fault, limit, size));
     // If another property breaks, exclusion is only said to hold if it does in every group.
     let doubt = cells
         .iter()
@@ -101,6 +98,18 @@ pub fn cell(entry: &Entry, channel: Channel, fault: Option<Fault>, limit: u64) -
         telling.finding = Finding::BreaksAtLeast(property, steps);
     }
     telling
+}
+
+/// Check an algorithm in a group of this size only.
+pub fn cell_of(
+    entry: &Entry,
+    channel: Channel,
+    fault: Option<Fault>,
+    limit: u64,
+    size: (usize, u32),
+) -> Cell {
+    let finding = finding(AnyAlgorithm::from(entry), channel, fault, size, limit);
+    Cell { channel, fault, finding, size }
 }
 
 fn finding(

@@ -55,7 +55,7 @@ impl Attempt {
         let plane = info.needs == Needs::Quorums && self.size == 7;
         let shape = Shape {
             permits: info.permits.then_some(2),
-            quorums: plane.then_some(quorums::Kind::ProjectivePlane),
+            quorums: plane.then(|| quorums::Kind::ProjectivePlane.into()),
             ..Shape::default()
         };
         info.group(self.size, &shape)

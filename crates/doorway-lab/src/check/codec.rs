@@ -2,15 +2,15 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use doorway_core::{Effects, Input, Mode, NodeId, Phase};
+use doorway_core::{Channel, Effects, Input, Mail, Mode, NodeId, Phase};
 use doorway_search::{Deed, Tag};
 
 use super::interner::Interner;
 use super::pack::{
     FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
 };
-use super::tables::{ACQUIRE, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables, WITHDRAW};
-use crate::erased::AnyMessage;
+use super::tables::{ACQUIRE, EMPTY, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables, WITHDRAW};
+use crate::erased::{AnyMessage, AnySnapshot};
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
 
@@ -223,8 +223,64 @@ impl WorldCodec<'_> {
     }
 
     /// The row of the settled world, if all its parts are known.
+    ///
+    /// [`World::settled`] does the same for a world. Here only what settling has changed is looked
+    /// up again; the other parts keep their numbers.
     pub(super) fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>> {
-        self.find(tables, &self.unpack(tables, row).settled())
+        let mut places = row[PLACES..PLACES + self.layout.0].iter();
+        if places.any(|place| tables.facts(*place).crashed) {
+            return self.find(tables, &self.unpack(tables, row).settled());
+        }
+        let known = self.known();
+        let mut snapshot = self.snapshot(&known, tables, row);
+        let messages = snapshot.mail.len();
+        let first = snapshot.nodes[0].clone();
+        first.state().settle(self.first.group(), &mut snapshot);
+        let mut settled = row.to_vec();
+        for (place, member) in settled[PLACES..].iter_mut().zip(snapshot.nodes) {
+            let old = known.places.get(*place);
+            if !member.is_clone_of(&old.member) {
+                let new = Place { member, ..old.clone() };
+                *place = known.places.find(&new).filter(|place| tables.knows(*place))?;
+            }
+        }
+        let is_old = |mail: &Mail<AnyMessage>| {
+            known.letters.get(mail.id as u32).1.is_clone_of(&mail.message)
+        };
+        if snapshot.mail.len() < messages || !snapshot.mail.iter().all(is_old) {
+            settled[PLACES + self.layout.0..].fill(EMPTY);
+            for mail in
+                snapshot.mail.chunk_by(|one, next| (one.from, one.to) == (next.from, next.to))
+            {
+                let slot = self.layout.channel(mail[0].from.index(), mail[0].to.index());
+                let mut mail: Vec<_> = mail.iter().collect();
+                if tables.order() == Channel::Unordered {
+                    mail.sort_by(|one, other| one.message.cmp(&other.message));
+                }
+                let letter = |mail: &Mail<AnyMessage>| {
+                    known.letters.find(&(mail.from, mail.message.clone()))
+                };
+                let letters = mail.into_iter().map(letter).collect::<Option<_>>()?;
+                settled[slot] = tables.channels.find(&letters)?;
+            }
+        }
+        Some(settled)
+    }
+
+    /// The nodes of a row, none of which has crashed, and the messages under way, each with the
+    /// number of its letter.
+    fn snapshot(&self, known: &Numbering, tables: &Tables, row: &[u32]) -> AnySnapshot {
+        let places = row[PLACES..PLACES + self.layout.0].iter();
+        let nodes = places.map(|place| known.places.get(*place).member.clone()).collect();
+        let mut mail = Vec::new();
+        for (from, to) in self.layout.pairs() {
+            for letter in tables.channels.get(row[self.layout.channel(from, to)]) {
+                let (from, message) = known.letters.get(*letter).clone();
+                mail.push(Mail { id: u64::from(*letter), from, to: NodeId(to as u32), message });
+            }
+        }
+        let [_, _, crashes] = unfold(row[FAULTS]);
+        AnySnapshot { nodes, mail, crashes, withdrawals: self.first.limits().withdrawing }
     }
 
     /// Make the parts of the settled world known.

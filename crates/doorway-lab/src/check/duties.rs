@@ -50,15 +50,18 @@ pub(super) fn duty(world: &World, choice: Choice, settling: bool) -> Option<Duty
 /// A hash that tells a message from the others of its channel.
 ///
 /// If worlds are settled, the numbers in a message change from world to world, so only the kind of
-/// the message is hashed. A message then counts as delivered if another of its kind was, which can
-/// report starvation that does not exist. Real starvation would be missed only if messages of one
-/// kind were dropped again and again while another message of that kind is never delivered.
+/// the message is hashed, and the node whose request it serves. A message then counts as delivered
+/// if another such message was, which can report starvation that does not exist. Real starvation
+/// would be missed only if such messages were dropped again and again while another one is never
+/// delivered.
 fn name(world: &World, sought: ChannelPosition, settling: bool) -> u64 {
     let letter = world.under_way().find(|(position, _)| *position == sought);
     let mut hasher = DefaultHasher::new();
     if let Some((_, letter)) = letter {
         if settling {
             kind(&format!("{:?}", letter.body)).hash(&mut hasher);
+            let ChannelPosition { from, to, .. } = sought;
+            world.nodes().member(to).serves(&letter.body, from, to).hash(&mut hasher);
         } else {
             letter.body.hash(&mut hasher);
         }

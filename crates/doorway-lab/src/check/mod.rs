@@ -22,6 +22,7 @@ mod duties;
 mod interner;
 mod pack;
 mod round;
+mod settled_rows;
 mod tables;
 #[cfg(test)]
 mod tests;

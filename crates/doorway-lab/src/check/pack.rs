@@ -11,6 +11,7 @@ use doorway_core::Group;
 use doorway_search::{Deed, Model, Successors, Tag};
 
 use super::codec::WorldCodec;
+use super::settled_rows::SettledRows;
 use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables, WITHDRAW};
 use crate::Violation;
 use crate::nodes::compatible;
@@ -91,11 +92,18 @@ pub(super) struct PackedModel<'m> {
     /// The row of the first world.
     first: Vec<u32>,
     tables: RwLock<Tables>,
-    /// Copies that no thread uses at the moment. If all threads read the same tables, each would
-    /// wait whenever another one adds to them.
-    copies: Mutex<Vec<Tables>>,
+    /// What threads have for themselves, while no thread uses it.
+    spares: Mutex<Vec<Own>>,
     /// A key for each slot of a row, so that equal numbers in different slots hash differently.
     keys: Vec<u64>,
+}
+
+/// What a thread has for itself.
+struct Own {
+    /// A copy of the tables. If all threads read the same tables, each would wait whenever another
+    /// one adds to them.
+    tables: Tables,
+    settled: SettledRows,
 }
 
 /// What the tables did not know when a world was expanded.
@@ -122,8 +130,8 @@ impl<'m> PackedModel<'m> {
     ) -> Self {
         let layout = Layout(frame.group.size() as usize);
         let keys = (0..layout.width()).map(|slot| scramble(slot as u64 + 1)).collect();
-        let (tables, copies) = (RwLock::new(tables), Mutex::default());
-        Self { codec, frame, layout, first, tables, copies, keys }
+        let (tables, spares) = (RwLock::new(tables), Mutex::default());
+        Self { codec, frame, layout, first, tables, spares, keys }
     }
 
     pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
@@ -202,7 +210,7 @@ impl<'m> PackedModel<'m> {
                     self.set(tables, &mut draft, slot, delivery.rest);
                     let faults = fold([losses - 1, duplicates, crashes]);
                     self.set(tables, &mut draft, FAULTS, faults);
-                    self.push(tables, &draft, Tag::new(to, Deed::None, 0), out)?;
+                    out.push(&draft.row, draft.print, Tag::new(to, Deed::None, 0));
                 }
                 if duplicates > 0 {
                     restart(&mut draft);
@@ -260,7 +268,8 @@ impl<'m> PackedModel<'m> {
             (Deed::Asked, true) => Deed::AskedAndEntered,
             (_, true) => Deed::Entered,
         };
-        self.push(tables, draft, Tag::new(node, deed, outcome.sends.len()), out)
+        out.push(&draft.row, draft.print, Tag::new(node, deed, outcome.sends.len()));
+        Ok(())
     }
 
     /// Fill a gap of a copy. If the shared tables know more than the copy, taking that over is
@@ -279,17 +288,20 @@ impl<'m> PackedModel<'m> {
         copy.follow(&tables);
     }
 
-    /// A copy of the tables as they are now.
-    fn copy(&self) -> Tables {
-        let spare = self.copies().pop();
+    /// What a thread has for itself, with the tables as they are now.
+    fn take_spare(&self) -> Own {
+        let spare = self.spares().pop();
         let tables = self.tables();
-        let mut copy = spare.unwrap_or_else(|| Tables::new(tables.order()));
-        copy.follow(&tables);
-        copy
+        let mut own = spare.unwrap_or_else(|| Own {
+            tables: Tables::new(tables.order()),
+            settled: SettledRows::new(self.layout.width()),
+        });
+        own.tables.follow(&tables);
+        own
     }
 
-    fn copies(&self) -> MutexGuard<'_, Vec<Tables>> {
-        self.copies.lock().unwrap_or_else(PoisonError::into_inner)
+    fn spares(&self) -> MutexGuard<'_, Vec<Own>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn compatible(&self, tables: &Tables, row: &[u32]) -> bool {
@@ -300,21 +312,20 @@ impl<'m> PackedModel<'m> {
         compatible(&self.frame.group, inside, readers)
     }
 
-    fn push(
-        &self,
-        tables: &Tables,
-        draft: &Draft,
-        tag: Tag,
-        out: &mut Successors,
-    ) -> Result<(), Gap> {
-        if !self.frame.settling {
-            out.push(&draft.row, draft.print, tag);
-            return Ok(());
-        }
-        let settled = self.codec.settled(tables, &draft.row);
-        let row = settled.ok_or_else(|| Gap::Settled(draft.row.clone()))?;
-        out.push(&row, self.print(tables, &row), tag);
-        Ok(())
+    /// Replace the successors of a world by their settled forms. If this fails, it may be tried
+    /// again: a settled world is its own settled form.
+    fn try_settle(&self, own: &mut Own, successors: &mut Successors) -> Result<(), Gap> {
+        let Own { tables, settled } = own;
+        successors.rewrite(self.layout.width(), |row, print| {
+            if let Some(print) = settled.recall(print, row) {
+                return Ok(print);
+            }
+            let found = self.codec.settled(tables, row);
+            row.copy_from_slice(&found.ok_or_else(|| Gap::Settled(row.to_vec()))?);
+            let after = self.print(tables, row);
+            settled.remember(print, row, after);
+            Ok(after)
+        })
     }
 }
 
@@ -332,15 +343,23 @@ impl Model for PackedModel<'_> {
     }
 
     fn expand_all(&self, rows: &[u32], prints: &[u64], out: &mut [Successors]) {
-        let mut copy = self.copy();
+        let mut own = self.take_spare();
         let rows = rows.chunks_exact(self.width());
-        for ((row, print), successors) in rows.zip(prints).zip(out) {
-            while let Err(gap) = self.try_expand(&copy, row, *print, successors) {
+        for ((row, print), successors) in rows.zip(prints).zip(&mut *out) {
+            while let Err(gap) = self.try_expand(&own.tables, row, *print, successors) {
                 successors.clear();
-                self.learn(&mut copy, gap, row);
+                self.learn(&mut own.tables, gap, row);
             }
         }
-        self.copies().push(copy);
+        if self.frame.settling {
+            own.settled.glance(out.iter().flat_map(Successors::prints));
+            for successors in out {
+                while let Err(gap) = self.try_settle(&mut own, successors) {
+                    self.learn(&mut own.tables, gap, &[]);
+                }
+            }
+        }
+        self.spares().push(own);
     }
 }
 

@@ -51,6 +51,9 @@ pub(super) const RELEASE: u32 = 1;
 pub(super) const WITHDRAW: u32 = 2;
 pub(super) const LETTERS: u32 = 3;
 
+/// The number of the empty channel.
+pub(super) const EMPTY: u32 = 0;
+
 /// A crash, a detection or forgetting: what the step did, and the row it leads to, or `None` if the
 /// step violates one of the targets.
 pub(super) type RareStep = (Tag, Option<Vec<u32>>);

@@ -29,6 +29,11 @@ const KNOWN: [(&str, usize); 16] = [
     ("Go", 4),
 ];
 
+/// The colours of the known kinds.
+pub(super) fn known() -> BTreeMap<String, usize> {
+    KNOWN.iter().map(|(kind, colour)| ((*kind).to_owned(), *colour)).collect()
+}
+
 /// The colour of each of these kinds.
 ///
 /// A kind that is not known takes the colour that a hash of its name gives, or the next one that no

@@ -25,12 +25,16 @@ mod story;
 mod svg;
 mod text;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
 pub use svg::{MAX_EVENTS, MAX_LANES};
 
 use crate::Trace;
+use crate::canvas;
+use crate::nearest::hint;
+use crate::trace::Event;
 
 /// The format of a diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +87,56 @@ impl fmt::Display for UnknownFormat {
 
 impl std::error::Error for UnknownFormat {}
 
+/// What happened in each event of a trace, as sentences.
+pub fn sentences(trace: &Trace) -> Vec<String> {
+    let flights = story::flights(&trace.events);
+    let sentence = |event: &Event| {
+        let phrase = story::phrase(trace, &event.what, &flights);
+        format!("{} {phrase}", trace.name(event.node))
+    };
+    trace.events.iter().map(sentence).collect()
+}
+
+/// The trace as text, with a column for each of these fields of the acting node's state; `all`
+/// stands for all fields. Only traces of scripts and counterexamples have states.
+pub fn text_with_state(trace: &Trace, columns: &[String]) -> Result<String, String> {
+    let known = text::fields(trace);
+    if known.is_empty() {
+        return Err("the states of the nodes are known only in scripts and counterexamples".into());
+    }
+    if columns == ["all"] {
+        return Ok(text::render(trace, &known));
+    }
+    match columns.iter().find(|column| !known.contains(column)) {
+        None => Ok(text::render(trace, columns)),
+        Some(stranger) => {
+            let near = hint(stranger, known.iter().map(String::as_str));
+            let known = known.join(", ");
+            Err(format!("the nodes have no state '{stranger}'{near}; choose from {known}, or all"))
+        }
+    }
+}
+
+/// The colour of each of these kinds of messages as a number, and of every kind that is known.
+pub fn kind_colours<'a>(kinds: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    let kinds: BTreeSet<&str> = kinds.collect();
+    let mut all = colours::known();
+    all.extend(
+        colours::colours(&kinds).into_iter().map(|(kind, colour)| (kind.to_owned(), colour)),
+    );
+    all
+}
+
+/// A style sheet that gives the colours of all pictures to a page, as custom properties. The
+/// attribute `data-theme` of the root chooses light or dark against the wish of the system.
+pub fn page_colours() -> String {
+    canvas::page_colours()
+}
+
 /// The trace as the text of a file in this format.
 pub fn render(trace: &Trace, format: Format) -> String {
     match format {
-        Format::Text => text::render(trace),
+        Format::Text => text::render(trace, &[]),
         Format::Mermaid => mermaid::render(trace),
         Format::Svg => svg::render(trace),
         Format::Shiviz => shiviz::render(trace),

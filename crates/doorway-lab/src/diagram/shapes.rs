@@ -102,6 +102,7 @@ pub(super) fn entries<'a>(
     let happens = |what: &What| events.iter().any(|event| event.what == *what);
     let views = || events.iter().any(|event| matches!(event.what, What::View { .. }));
     let stops = || events.iter().any(|event| matches!(event.what, What::Stop(_)));
+    let acts = || events.iter().any(|event| matches!(event.what, What::Act(_)));
     let detects = || events.iter().any(|event| matches!(event.what, What::Detect(_)));
     let inside = |mode| stays.iter().any(|s| s.standing.held > 0 && s.standing.mode == mode);
     let waits = |inside: bool| {
@@ -121,6 +122,7 @@ pub(super) fn entries<'a>(
         (happens(&What::Crash), Sample::Crash, "crash"),
         (detects(), Sample::Detect, "learns of a crash"),
         (happens(&What::Forget), Sample::Forget, "forgets the lock"),
+        (acts(), Sample::Forget, "acts by itself"),
         (views(), Sample::View, "a new view"),
         (stops(), Sample::Stop, "stops"),
     ];

@@ -173,6 +173,7 @@ pub(super) fn phrase(trace: &Trace, what: &What, flights: &BTreeMap<u64, Flight<
         What::View { number, held: 0, .. } => format!("begins view {number}"),
         What::View { number, .. } => format!("begins view {number} inside"),
         What::Stop(how) => (*how).into(),
+        What::Act(deed) => deed.clone(),
         What::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
     };
     phrase.replace(char::is_control, " ")

@@ -307,7 +307,9 @@ impl<'a> Drawing<'a> {
                     self.canvas.line("lane", (x, y - half), (x, y + half));
                 }
                 What::Detect(_) => self.canvas.circle("mark knock", (x, y), 4.0),
-                What::Forget => self.canvas.line("mark", (x, y - 5.0), (x, y + 5.0)),
+                What::Forget | What::Act(_) => {
+                    self.canvas.line("mark", (x, y - 5.0), (x, y + 5.0));
+                }
                 _ => {}
             }
         }

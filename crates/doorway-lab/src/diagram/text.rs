@@ -1,4 +1,5 @@
-//! A trace as lines of text: one per event, beside a column for each node.
+//! A trace as lines of text: one per event, beside a column for each node, and if asked for, with
+//! columns of the acting node's state.
 
 use std::collections::BTreeSet;
 
@@ -7,6 +8,7 @@ use doorway_core::{Mode, NodeId};
 use super::story::{self, Standing};
 use crate::Trace;
 use crate::trace::{Event, What};
+use crate::values::Value;
 
 /// At most this many nodes have a column; more would not fit on a terminal.
 const MAX_COLUMNS: usize = 16;
@@ -17,7 +19,7 @@ const MAX_WIDTH: usize = 12;
 const KEY: &str = "│ outside   ░ waiting   █ inside   ▒ inside, shared   × crashed";
 
 /// The trace for a terminal. A column shows the state of its node after the event.
-pub(super) fn render(trace: &Trace) -> String {
+pub(super) fn render(trace: &Trace, state: &[String]) -> String {
     let flights = story::flights(&trace.events);
     let mut standings = story::opening(&trace.events);
     let (columns, left_out) = columns(trace);
@@ -32,8 +34,12 @@ pub(super) fn render(trace: &Trace) -> String {
     }
     page.extend(left_out.map(|line| line + "\n"));
     let heading: Vec<_> = names.iter().map(|name| format!("{name:>lane_width$}")).collect();
-    page.push(format!("\n{}\n", format!("{:>width$} {}", "time", heading.concat()).trim_end()));
-    for (event, time) in trace.events.iter().zip(&times) {
+    let cells = cells(trace, state);
+    // Columns of state stand between those of the nodes and what happened, which may be long.
+    let mut opening = vec![format!("{:>width$} {}", "time", heading.concat())];
+    opening.extend(state.iter().cloned());
+    let mut rows = vec![opening];
+    for ((event, time), cells) in trace.events.iter().zip(&times).zip(cells) {
         let standing = standings.entry(event.node).or_default();
         *standing = standing.after(&event.what);
         let lane = |node: &NodeId| {
@@ -42,9 +48,59 @@ pub(super) fn render(trace: &Trace) -> String {
         };
         let lanes: String = columns.iter().map(lane).collect();
         let phrase = story::phrase(trace, &event.what, &flights);
-        page.push(format!("{time:>width$} {lanes}   {} {phrase}\n", trace.name(event.node)));
+        let mut row = vec![format!("{time:>width$} {lanes}")];
+        row.extend(cells);
+        row.push(format!("{} {phrase}", trace.name(event.node)));
+        rows.push(row);
     }
+    page.push("\n".to_owned());
+    page.extend(aligned(&rows));
     page.concat()
+}
+
+/// The fields of the states that were noted, in the order in which they are declared.
+pub(super) fn fields(trace: &Trace) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for text in trace.states.values() {
+        for (name, _) in Value::read(text).fields() {
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// For each event, the fields of its node's state; blanks where the state was not noted.
+fn cells(trace: &Trace, state: &[String]) -> Vec<Vec<String>> {
+    let cell = |value: &Value, name: &String| {
+        let fields = value.fields();
+        let found = fields.iter().find(|(field, _)| field == name);
+        found.map_or_else(String::new, |(_, value)| value.to_string())
+    };
+    let row = |index: usize| {
+        let value = trace.states.get(&index).map(|text| Value::read(text));
+        let cells = state
+            .iter()
+            .map(|name| value.as_ref().map_or_else(String::new, |value| cell(value, name)));
+        cells.collect()
+    };
+    (0..trace.events.len()).map(row).collect()
+}
+
+/// The rows as lines, with their cells below each other.
+fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        format!("{}\n", cells.collect::<Vec<_>>().join("   ").trim_end())
+    };
+    rows.iter().map(line).collect()
 }
 
 /// The nodes that have a column, and a line about the others if there are any.

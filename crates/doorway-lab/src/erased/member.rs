@@ -173,10 +173,14 @@ impl<A: Algorithm> State for Member<A> {
 
     fn settle(&self, group: &Group, snapshot: &mut AnySnapshot) {
         let typed = |node: &AnyMember| node.algorithm::<A>().clone();
-        let mail = snapshot.mail.drain(..);
+        let before = std::mem::take(&mut snapshot.mail);
+        let message = |mail: &Mail<AnyMessage>| {
+            let Mail { id, from, to, message } = mail;
+            Mail { id: *id, from: *from, to: *to, message: message.get::<A::Message>().clone() }
+        };
         let mut settled = Snapshot {
             nodes: snapshot.nodes.iter().map(typed).collect(),
-            mail: mail.map(|mail| mail.map(|body| body.get::<A::Message>().clone())).collect(),
+            mail: before.iter().map(message).collect(),
             crashes: snapshot.crashes,
             withdrawals: snapshot.withdrawals,
         };
@@ -188,7 +192,15 @@ impl<A: Algorithm> State for Member<A> {
                 *node = AnyMember::new(member.with_algorithm(algorithm));
             }
         }
-        snapshot.mail.extend(settled.mail.into_iter().map(|mail| mail.map(AnyMessage::new)));
+        // Messages that have not changed go on sharing their value. Settling keeps the order.
+        let mut before = before.into_iter();
+        snapshot.mail.extend(settled.mail.into_iter().map(|mail| {
+            let is_same =
+                |old: &Mail<_>| (old.id, old.from, old.to) == (mail.id, mail.from, mail.to);
+            let old =
+                before.find(is_same).filter(|old| *old.message.get::<A::Message>() == mail.message);
+            old.unwrap_or_else(|| mail.map(AnyMessage::new))
+        }));
     }
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
@@ -231,6 +243,11 @@ impl AnyMember {
         }
         let state = Arc::get_mut(&mut self.0).expect("a copy is not shared");
         state.step(group, input, out)
+    }
+
+    /// Whether both are clones of one node, neither of which has taken a step since.
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// What the algorithm declares.

@@ -53,15 +53,13 @@ impl AnyAlgorithm {
 
     /// The algorithm called `name`, if the list has one.
     pub fn named(name: &str) -> Option<Self> {
-        struct Find;
-        impl Task for Find {
-            type Output = AnyAlgorithm;
-
-            fn run<A: Algorithm>(self) -> AnyAlgorithm {
-                AnyAlgorithm::of::<A>()
-            }
-        }
         algorithms::with(name, Find)
+    }
+
+    /// The token algorithm called `name`, whose token one pass of `ricart-agrawala` makes; see
+    /// [`doorway_core::algorithms::one_pass`].
+    pub fn by_one_pass(name: &str) -> Option<Self> {
+        algorithms::with_one_pass(name, Find)
     }
 
     /// Put a watch beside each node. Only the nodes of worlds are watched: the simulator has
@@ -92,6 +90,17 @@ impl AnyAlgorithm {
     /// An empty troupe with room for `size` nodes.
     pub(crate) fn troupe(&self, size: usize) -> Box<dyn Troupe> {
         (self.troupe)(size)
+    }
+}
+
+/// Erases the type of an algorithm.
+struct Find;
+
+impl Task for Find {
+    type Output = AnyAlgorithm;
+
+    fn run<A: Algorithm>(self) -> AnyAlgorithm {
+        AnyAlgorithm::of::<A>()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use doorway_core::NodeId;
 
-use super::{Paper, Printed, Run, Table, waits};
+use super::{Paper, Printed, Run, Table, between, cases, waits};
 use crate::simulate::{Arrival, Distribution, Workload};
 use crate::trace::What;
 
@@ -16,12 +16,13 @@ const ROWS: [(&str, [f64; 3]); 3] = [
 pub(super) const RICART_TABLE_1: Paper = Paper {
     name: "ricart-table-1",
     title: "delays of three algorithms in round trips (Ricart & Agrawala 1983, Table I)",
-    measure: || {
+    measure: |asked| {
         let mut table = Table::default();
+        let size = between(asked.unwrap_or(10), 2, 200)?;
         for (name, [after_release, least, typical]) in ROWS {
             let case = |note| format!("{name}, note {note}");
             // Clients do not think, so every request is known everywhere when its turn comes.
-            let mut busy = Run::heavy(name, 10, 5_000);
+            let mut busy = Run::heavy(name, size, 5_000);
             busy.warmup = 100;
             busy.workload = Workload::Closed { think: Distribution::Constant(0.0) };
             let (report, _) = busy.go()?;
@@ -34,12 +35,14 @@ pub(super) const RICART_TABLE_1: Paper = Paper {
             // Node 1 enters twice, then node 2, with no requests in between.
             let quiet = [(0.0, 0), (100.0, 0), (200.0, 1)];
             let arrivals = quiet.map(|(at, node)| Arrival::new(at, NodeId(node)));
-            let (_, trace) = Run::scripted(name, 10, arrivals.into()).go()?;
+            let (_, trace) = Run::scripted(name, size, arrivals.into()).go()?;
             let waits = waits(&trace);
             table.add(case(2), "least, from quiet", Printed::exactly(least), waits[1] / 2.0);
             table.add(case(3), "typical, from quiet", Printed::exactly(typical), waits[2] / 2.0);
         }
-        for size in [3, 4] {
+        // The search over all histories takes too long for more than four nodes.
+        let searched = asked.map_or(vec![3, 4], |size| vec![size.min(4)]);
+        for size in searched.into_iter().filter(|size| *size > 2) {
             let most = |name| Ok::<_, String>(slowest_first_entry(name, size)? / 2.0);
             let case = |name| format!("{name}, N={size}, note 4");
             let quantity = "most, to any first entry";
@@ -95,10 +98,10 @@ fn slowest_first_entry(name: &'static str, size: usize) -> Result<f64, String> {
 pub(super) const CARVALHO_ROUCAIROL: Paper = Paper {
     name: "carvalho-roucairol",
     title: "permissions that last: 0 to 2(N-1) messages (Carvalho & Roucairol 1983)",
-    measure: || {
+    measure: |asked| {
         let name = "carvalho-roucairol";
         let mut table = Table::default();
-        for size in [5, 10, 50] {
+        for size in cases(asked, &[5, 10, 50], |size| between(size, 2, 500))? {
             let upper = 2.0 * (size as f64 - 1.0);
             let case = format!("N={size}");
             let alone = (0..10).map(|time| Arrival::new(100.0 * f64::from(time), NodeId(0)));
@@ -124,6 +127,34 @@ pub(super) const CARVALHO_ROUCAIROL: Paper = Paper {
                 table.add(case, "most", range, worst);
             }
         }
+        Ok(table)
+    },
+};
+
+pub(super) const NODE_BY_NODE: Paper = Paper {
+    name: "ricart-agrawala-ring",
+    title: "a request from node to node: N messages, N delays (Ricart & Agrawala 1981, section 6.3)",
+    measure: |asked| {
+        let mut table = Table::default();
+        for size in cases(asked, &[2, 5, 10, 50], |size| between(size, 2, 500))? {
+            let n = size as f64;
+            let case = |name: &str| format!("{name}, N={size}");
+            for (name, messages, delays) in
+                [("ricart-agrawala-ring", n, n), ("ricart-agrawala", 2.0 * (n - 1.0), 2.0)]
+            {
+                let quiet = (0..10).map(|time| Arrival::new(1_000.0 * f64::from(time), NodeId(0)));
+                let (report, trace) = Run::scripted(name, size, quiet.collect()).go()?;
+                let mean = report.messages_per_entry;
+                table.add(case(name), "messages", Printed::exactly(messages), mean);
+                let longest = waits(&trace).into_iter().fold(0.0, f64::max);
+                table.add(case(name), "delays, from quiet", Printed::exactly(delays), longest);
+            }
+        }
+        table.notes.push(
+            "the reply of 1983 cites section 6.3 of the paper of 1981 for this version and prints \
+             no numbers: N messages and N delays follow from a request that visits every node and \
+             comes home",
+        );
         Ok(table)
     },
 };

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::Trace;
 use crate::numbers::short;
-use crate::simulate::{self, Arrival, Distribution, Report, Workload};
+use crate::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
 use crate::trace::What;
 
 /// A table of a paper.
@@ -22,8 +22,8 @@ pub struct Paper {
     pub name: &'static str,
     /// What it shows, and in which paper it is printed.
     pub title: &'static str,
-    /// The experiment.
-    pub measure: fn() -> Result<Table, String>,
+    /// The experiment, for the printed sizes or for one number of nodes.
+    pub measure: fn(Option<usize>) -> Result<Table, String>,
 }
 
 /// Every table, in the order in which they are listed.
@@ -31,8 +31,10 @@ pub const ALL: &[Paper] = &[
     maekawa_1985::TABLE_1,
     maekawa_1985::TABLE_2,
     maekawa_1985::TABLE_3,
+    maekawa_1985::SECTION_8_2,
     correspondence_1983::RICART_TABLE_1,
     correspondence_1983::CARVALHO_ROUCAIROL,
+    correspondence_1983::NODE_BY_NODE,
     trees::RAYMOND_K_SECTION_7,
     slides::COMPLEXITY,
     trees::NAIMI_TREHEL_LOG,
@@ -64,6 +66,16 @@ pub enum Printed {
         /// The right number.
         really: f64,
     },
+    /// An upper bound that is wrong: the experiment exceeds it.
+    Exceeded {
+        /// The printed bound.
+        at_most: f64,
+    },
+    /// A lower bound that is wrong: the experiment falls below it.
+    Undercut {
+        /// The printed bound.
+        at_least: f64,
+    },
 }
 
 impl Printed {
@@ -91,6 +103,8 @@ impl fmt::Display for Printed {
             Self::Wrong { value, really } => {
                 write!(f, "{}, really {}", short(*value), short(*really))
             }
+            Self::Exceeded { at_most } => write!(f, "at most {}, wrong", short(*at_most)),
+            Self::Undercut { at_least } => write!(f, "at least {}, wrong", short(*at_least)),
         }
     }
 }
@@ -118,13 +132,18 @@ impl Figure {
             }
             Printed::Range { least, most } => (least - 1e-9..=most + 1e-9).contains(&self.measured),
             Printed::Wrong { really, .. } => (self.measured - really).abs() <= 1e-9,
+            Printed::Exceeded { at_most } => self.measured > at_most,
+            Printed::Undercut { at_least } => self.measured < at_least,
         }
     }
 
     /// Measured minus printed; zero inside printed bounds.
     pub fn difference(&self) -> f64 {
         match self.paper {
-            Printed::Value { value, .. } | Printed::Wrong { value, .. } => self.measured - value,
+            Printed::Value { value, .. }
+            | Printed::Wrong { value, .. }
+            | Printed::Exceeded { at_most: value }
+            | Printed::Undercut { at_least: value } => self.measured - value,
             Printed::Range { least, most } => self.measured - self.measured.clamp(least, most),
         }
     }
@@ -151,6 +170,26 @@ impl Table {
     }
 }
 
+/// The printed cases, or a single one for a number of nodes that was asked for.
+fn cases<T: Clone>(
+    asked: Option<usize>,
+    printed: &[T],
+    of: impl Fn(usize) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    match asked {
+        None => Ok(printed.to_vec()),
+        Some(size) => Ok(vec![of(size)?]),
+    }
+}
+
+/// Refuse a number of nodes for which an experiment would take too long or make no sense.
+fn between(size: usize, fewest: usize, most: usize) -> Result<usize, String> {
+    if (fewest..=most).contains(&size) {
+        return Ok(size);
+    }
+    Err(format!("this table can be measured for {fewest} to {most} nodes, not for {size}"))
+}
+
 /// A simulated run.
 struct Run {
     name: &'static str,
@@ -158,6 +197,8 @@ struct Run {
     shape: Shape,
     workload: Workload,
     inside: Distribution,
+    /// The delay of a message, if it is not always one.
+    delay: Option<Distribution>,
     entries: u64,
     warmup: u64,
     crashes: Vec<(f64, NodeId)>,
@@ -200,6 +241,7 @@ impl Run {
             shape: Shape::default(),
             workload,
             inside: Distribution::Constant(0.1),
+            delay: None,
             entries,
             warmup: 0,
             crashes: Vec::new(),
@@ -212,19 +254,29 @@ impl Run {
         self
     }
 
+    /// Run to the end. A violation is an error.
     fn go(self) -> Result<(Report, Trace), String> {
-        let (report, trace) = simulate::run(self.name, self.size, &self.shape, |options| {
+        let name = self.name;
+        let (report, trace) = self.play()?;
+        match &report.violation {
+            None => Ok((report, trace)),
+            Some(violation) => Err(format!("{name}: {violation}")),
+        }
+    }
+
+    /// Run to the end, or to a violation.
+    fn play(self) -> Result<(Report, Trace), String> {
+        simulate::run(self.name, self.size, &self.shape, |options| {
             options.workload = self.workload;
             options.inside = self.inside;
+            if let Some(delay) = self.delay {
+                options.delay = Delay::Distribution(delay);
+            }
             (options.entries, options.warmup) = (self.entries, self.warmup);
             options.trace = self.trace;
             options.detect = (!self.crashes.is_empty()).then_some(1.0);
             options.crashes = self.crashes;
-        })?;
-        match &report.violation {
-            None => Ok((report, trace)),
-            Some(violation) => Err(format!("{}: {violation}", self.name)),
-        }
+        })
     }
 
     fn messages(self) -> Result<f64, String> {

@@ -3,22 +3,27 @@
 use doorway_core::quorums::Kind;
 use doorway_core::{Shape, Wiring};
 
-use super::{Paper, Printed, Run, Table};
+use super::{Paper, Printed, Run, Table, between};
 
-/// Sixteen nodes: a square for the grid, and a power of two for the tree.
+/// Sixteen nodes, unless another number is asked for: a square for the grid, and a power of two for
+/// the tree.
 const SIZE: usize = 16;
 
 pub(super) const COMPLEXITY: Paper = Paper {
     name: "slides-complexity",
-    title: "messages per access of seven algorithms, N = 16 (Mühl, Distributed Algorithms)",
-    measure: || {
-        let n = SIZE as f64;
+    title: "messages per access of seven algorithms (Mühl, Distributed Algorithms)",
+    measure: |asked| {
+        let size = between(asked.unwrap_or(SIZE), 2, 1_000)?;
+        let n = size as f64;
         let side = n.sqrt();
         let ring = Shape { wiring: Some(Wiring::Ring), ..Shape::default() };
-        let grid = Shape { quorums: Some(Kind::Grid), ..Shape::default() };
+        let grid = Shape { quorums: Some(Kind::Grid.into()), ..Shape::default() };
         let none = Shape::default();
         let (simple, improved) = (3.0 * (n - 1.0), 2.0 * (n - 1.0));
-        let mesh = Printed::between(6.0 * (side - 1.0), 5.0 * (2.0 * side - 1.0));
+        // The last row of the grid may be short, and its quorums smaller.
+        let columns = side.ceil();
+        let least = if columns > side { 3.0 * (columns - 1.0) } else { 6.0 * (side - 1.0) };
+        let mesh = Printed::between(least, 5.0 * (2.0 * columns - 1.0));
         let rows = [
             ("token ring, 1 to unbounded", "le-lann", &none, Printed::between(1.0, f64::INFINITY)),
             ("simple broadcast, 3(n-1)", "lamport", &none, Printed::exactly(simple)),
@@ -35,10 +40,10 @@ pub(super) const COMPLEXITY: Paper = Paper {
         ];
         let mut table = Table::default();
         for (case, name, shape, printed) in rows {
-            let light = Run::light(name, SIZE, 20_000).shaped(shape.clone()).messages()?;
-            table.add(case, "mean, light load", printed, light);
-            let heavy = Run::heavy(name, SIZE, 20_000).shaped(shape.clone()).messages()?;
-            table.add(case, "mean, heavy load", printed, heavy);
+            let light = Run::light(name, size, 20_000).shaped(shape.clone()).messages()?;
+            table.add(format!("{case}, n={size}"), "mean, light load", printed, light);
+            let heavy = Run::heavy(name, size, 20_000).shaped(shape.clone()).messages()?;
+            table.add(format!("{case}, n={size}"), "mean, heavy load", printed, heavy);
         }
         table.notes.push(
             "the central manager is one of the nodes here and its own entries cost nothing: 3(n-1)/n",

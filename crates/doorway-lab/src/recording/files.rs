@@ -21,6 +21,8 @@ pub(super) struct Recorded {
     /// The group as the algorithm needs it: with quorums, a tree, and so on.
     pub(super) arranged: Group,
     pub(super) nodes: Vec<NodeSteps>,
+    /// Whether it begins while the lock is in use.
+    pub(super) partial: bool,
 }
 
 /// The lines of a file with their numbers; the first line is a header.
@@ -32,6 +34,7 @@ pub(super) struct Parsed<'a> {
 
 /// Read the files of all nodes of one group, and select a lock.
 pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Problem> {
+    let files: Vec<_> = files.iter().flat_map(by_node).collect();
     let parsed: Vec<_> = files.iter().map(parse).collect::<Result<_, _>>()?;
     let Some(first) = parsed.first() else { return Err(Problem::new("no files were given")) };
     let (group, members) = (&first.header.group, &first.header.members);
@@ -63,7 +66,29 @@ pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Probl
     let nodes = (0..).map(NodeId).zip(sorted).map(|(node, file)| steps::of(node, file, &lock));
     let nodes = nodes.collect::<Result<_, _>>()?;
     let (group, members) = (group.clone(), members.clone());
-    Ok(Recorded { group, lock, members, algorithm, arranged, nodes })
+    let partial = parsed.iter().any(|file| file.header.partial);
+    Ok(Recorded { group, lock, members, algorithm, arranged, nodes, partial })
+}
+
+/// The parts of a file: a recording of one lock has the lines of all nodes, one node after the
+/// other. Lines before the first one that is partial, and files without such lines, stay together.
+fn by_node(file: &File) -> Vec<File> {
+    let mut parts: Vec<File> = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let begins = matches!(Line::read(line), Ok(Line::Header(header)) if header.partial);
+        if begins || parts.is_empty() {
+            let name = match index {
+                0 => file.name.clone(),
+                _ => format!("{} after line {index}", file.name),
+            };
+            parts.push(File { name, text: String::new() });
+        }
+        if let Some(part) = parts.last_mut() {
+            part.text.push_str(line);
+            part.text.push('\n');
+        }
+    }
+    if parts.is_empty() { vec![file.clone()] } else { parts }
 }
 
 fn parse(file: &File) -> Result<Parsed<'_>, Problem> {

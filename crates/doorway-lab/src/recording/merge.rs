@@ -42,7 +42,7 @@ impl<'a> Turn<'a> {
 
     /// Has everything that must come before this step been merged?
     fn ready(&self, step: &Step) -> bool {
-        let Cause::Receive { from, .. } = step.cause else { return true };
+        let Cause::Receive { from, early: false, .. } = step.cause else { return true };
         let under_way = self.sent.get(&(from, step.node)).is_some_and(|count| *count > 0);
         let unrecorded = || {
             self.head(from.index()).is_none()
@@ -60,7 +60,7 @@ impl<'a> Turn<'a> {
             };
         };
         self.cursors[step.node.index()] += 1;
-        if let Cause::Receive { from, .. } = step.cause
+        if let Cause::Receive { from, early: false, .. } = step.cause
             && let Some(count) = self.sent.get_mut(&(from, step.node))
         {
             *count = count.saturating_sub(1);

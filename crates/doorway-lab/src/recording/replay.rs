@@ -82,7 +82,7 @@ impl Run<'_> {
             Cause::Acquire(mode) if member.may_acquire(&self.group, *mode) => Input::Acquire(*mode),
             Cause::Release if member.may_release() => Input::Release,
             Cause::Withdraw if member.may_withdraw() => Input::Withdraw,
-            Cause::Receive { from, refused: Some(why) } => {
+            Cause::Receive { from, refused: Some(why), .. } => {
                 return claim(format!(
                     "{} refused a message of {}: {why}",
                     self.name(node),

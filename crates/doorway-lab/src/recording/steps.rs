@@ -31,6 +31,8 @@ pub(super) enum Cause {
     Withdraw,
     Receive {
         from: NodeId,
+        /// Whether it was sent before its sender was recorded.
+        early: bool,
         /// Why the node refused the message, if it did.
         refused: Option<String>,
     },
@@ -75,7 +77,7 @@ pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeStep
                 reader.leave(*number, Cause::Stop("stops"));
                 reader.open = false;
             }
-            Line::End(End::Overflow) => {
+            Line::End(End::Overflow | End::Time | End::Missing) => {
                 reader.leave(*number, Cause::Stop("is recorded no further"));
                 (reader.open, reader.gap) = (false, Some(reader.view));
             }
@@ -143,8 +145,8 @@ impl Reader<'_> {
             Event::Acquire { mode } => Cause::Acquire(mode_of(*mode)),
             Event::Release => Cause::Release,
             Event::Withdraw => Cause::Withdraw,
-            Event::Receive { from } => {
-                Cause::Receive { from: self.find(number, from)?, refused: None }
+            Event::Receive { from, early } => {
+                Cause::Receive { from: self.find(number, from)?, early: *early, refused: None }
             }
             Event::Break { why } => Cause::Break(why.clone()),
             Event::Enter | Event::Send { .. } | Event::Refuse { .. } => {

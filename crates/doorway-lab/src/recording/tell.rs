@@ -22,7 +22,8 @@ pub(super) fn tell(
     let title = format!("{algorithm}, lock {lock} of group {group}");
     let mut trace = Trace::new(title, nodes.len() as u32);
     trace.names.clone_from(members);
-    let mut teller = Teller { trace, view: None, now: 0.0, sent: 0, course: Course::default() };
+    let (partial, course) = (recorded.partial, Course::default());
+    let mut teller = Teller { trace, partial, view: None, now: 0.0, sent: 0, course };
     let times = times(steps);
     if times.is_some() {
         teller.trace.unit = "milliseconds";
@@ -54,6 +55,8 @@ fn times(steps: &[Step]) -> Option<Vec<f64>> {
 
 struct Teller {
     trace: Trace,
+    /// Whether the recording begins while the lock is in use.
+    partial: bool,
     view: Option<u64>,
     now: f64,
     /// How many messages have been sent so far.
@@ -85,8 +88,15 @@ impl Teller {
             self.turn(step);
         }
         match &step.cause {
-            Cause::Begin(_) => {
-                if !self.course.begun.insert(node) {
+            Cause::Begin(start) => {
+                let again = !self.course.begun.insert(node);
+                if self.partial && !again {
+                    // Each node tells for itself alone whether it is inside.
+                    let Some(holder) = start.holder(node) else { return };
+                    let (number, held, mode) = (step.view, holder.permits, holder.mode);
+                    self.course.held.insert(node, held);
+                    self.push(node, What::View { number, held, mode });
+                } else if again {
                     self.push(node, What::Forget);
                 }
             }
@@ -102,6 +112,10 @@ impl Teller {
             Cause::Withdraw => {
                 self.course.waiting.remove(node);
                 self.push(node, What::Withdraw);
+            }
+            Cause::Receive { early: true, .. } => {
+                let id = self.number();
+                self.push(node, What::Receive { id });
             }
             Cause::Receive { from, .. } => {
                 let line = self.course.lines.entry((*from, node)).or_default();

@@ -41,9 +41,12 @@ mod stage;
 mod tell;
 
 use std::fmt;
+use std::ops::Range;
 
-use crate::{Trace, Violation};
+use crate::check::History;
+use crate::{Choice, Trace, Violation, World};
 pub use setup::{MAX_NODES, OPTIONS};
+pub(crate) use stage::describe;
 pub use tell::{compose, tell};
 
 /// The result of a script.
@@ -57,6 +60,14 @@ pub struct Outcome {
     pub trace: Trace,
     /// The violation at the end of the script.
     pub violation: Option<Violation>,
+    /// The group of the script: `run` without that word, and the `quorum` lines below it.
+    pub setup: String,
+    /// Every choice that was made, in order.
+    pub choices: Vec<Choice>,
+    /// The comments, each with the number of choices made before it.
+    pub notes: Vec<(usize, String)>,
+    /// Which of the choices are repeated forever, if the script has a round.
+    pub round: Option<Range<usize>>,
 }
 
 /// A command of a script, and what it did.
@@ -90,6 +101,18 @@ impl fmt::Display for ScriptError {
 }
 
 impl std::error::Error for ScriptError {}
+
+/// The first world of a group that is described as in a script: the words after `run`, and `quorum`
+/// lines below them. Returned beside it is the history that its nodes keep, if any.
+pub(crate) fn world(setup: &str) -> Result<(World, Option<History>), ScriptError> {
+    let text = format!("run {setup}");
+    let script = parse::parse(&text)?;
+    if let Some(line) = script.lines.iter().find_map(parse::Line::command_beside_setup) {
+        let what = "a group is described by the words after 'run' and by 'quorum' lines alone";
+        return Err(ScriptError::new(line, what));
+    }
+    Ok((script.setup.world()?, script.setup.history))
+}
 
 /// Run a script.
 pub fn run(text: &str) -> Result<Outcome, ScriptError> {

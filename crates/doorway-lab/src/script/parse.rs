@@ -25,6 +25,16 @@ pub(super) enum Line<'a> {
     Effects,
 }
 
+impl Line<'_> {
+    /// The number of the line, if it has a command that does not describe the group.
+    pub(super) fn command_beside_setup(&self) -> Option<usize> {
+        match self {
+            Self::Command { command: Command::Run, .. } | Self::Verbatim(_) | Self::Effects => None,
+            Self::Command { number, .. } => Some(*number),
+        }
+    }
+}
+
 /// A command.
 pub(super) enum Command {
     /// `run` or `quorum`, which [`Setup`] has parsed.

@@ -20,10 +20,11 @@ use crate::{FOREVER, Limits, Victims, World};
 pub const MAX_NODES: usize = 100;
 
 /// The options of `run`, each with an example of its value.
-pub const OPTIONS: [(&str, &str); 12] = [
+pub const OPTIONS: [(&str, &str); 13] = [
     ("n", "3"),
     ("channel", "fifo or unordered"),
     ("holder", "2 or 1,3: the nodes that are inside at the start"),
+    ("begin", "node-1 or one-pass: where the token of a token algorithm comes from"),
     ("permits", "2"),
     ("seats", "1"),
     ("quorums", "grid"),
@@ -47,6 +48,8 @@ pub(super) struct Setup<'a> {
     shape: Shape,
     channel: Option<Channel>,
     holders: Vec<NodeId>,
+    /// Whether one pass of `ricart-agrawala` makes the token.
+    one_pass: bool,
     /// The history that nodes keep, if any.
     pub(super) history: Option<History>,
     /// The quorums given in the script, by node; empty if there are none.
@@ -98,6 +101,9 @@ impl<'a> Setup<'a> {
                 let channels = [("fifo", Channel::Fifo), ("unordered", Channel::Unordered)];
                 self.channel = Some(one_of(key, value, &channels)?);
             }
+            "begin" => {
+                self.one_pass = one_of(key, value, &[("node-1", false), ("one-pass", true)])?;
+            }
             "permits" => shape.permits = Some(read(key, value)?),
             "seats" => shape.seats = Some(read(key, value)?),
             "quorums" => shape.quorums = Some(value.parse()?),
@@ -146,8 +152,13 @@ impl<'a> Setup<'a> {
     /// The first world of the script.
     pub(super) fn world(&self) -> Result<World, ScriptError> {
         let wrong = |message: String| ScriptError::new(self.line, message);
-        let algorithm = AnyAlgorithm::named(self.algorithm)
-            .ok_or_else(|| wrong(unknown_algorithm(self.algorithm)))?;
+        let algorithm = if self.one_pass {
+            let unfit = || wrong(format!("{} has no use for 'begin'", self.algorithm));
+            AnyAlgorithm::by_one_pass(self.algorithm).ok_or_else(unfit)?
+        } else {
+            let unknown = || wrong(unknown_algorithm(self.algorithm));
+            AnyAlgorithm::named(self.algorithm).ok_or_else(unknown)?
+        };
         let group = self.group(algorithm.info()).map_err(wrong)?;
         let free = group.permits() as usize;
         if self.holders.len() > free {

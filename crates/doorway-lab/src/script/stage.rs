@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use doorway_core::{Channel, Mode, NodeId, Phase};
 
@@ -22,14 +23,22 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     stage.judge = setup.history.map(History::judge);
     let mut text = Vec::new();
     let mut steps = Vec::new();
+    let (mut group, mut notes) = (Vec::new(), Vec::new());
     // How many effects of the current block belong to commands before this one.
     let mut told = 0;
     for line in lines {
         match line {
-            Line::Verbatim(line) => text.push(line.to_owned()),
+            Line::Verbatim(line) => {
+                let note = line.strip_prefix('#').map(|note| note.trim().to_owned());
+                notes.extend(note.map(|note| (stage.choices.len(), note)));
+                text.push(line.to_owned());
+            }
             Line::Command { number, text: line, command } => {
                 let wrong = |message: String| ScriptError::new(number, message);
                 stage.play(&command).map_err(wrong)?;
+                if matches!(command, Command::Run) {
+                    group.push(line.strip_prefix("run").unwrap_or(line).trim());
+                }
                 text.push(line.to_owned());
                 let effects = stage.effects[told..].to_vec();
                 told = stage.effects.len();
@@ -43,7 +52,8 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
         }
     }
     let text = text.join("\n") + "\n";
-    Ok(Outcome { text, steps, trace: stage.trace, violation: stage.violation })
+    let Stage { trace, violation, choices, repeated: round, .. } = stage;
+    Ok(Outcome { text, steps, trace, violation, setup: group.join("\n"), choices, notes, round })
 }
 
 /// A world, and what the commands have done to it so far.
@@ -64,8 +74,12 @@ struct Stage {
     violation: Option<Violation>,
     /// The predicate that judges the histories of the nodes, if they keep any.
     judge: Option<&'static Judge>,
-    /// The world at the last `round`, and the choices made since.
-    round: Option<(World, Vec<Choice>)>,
+    /// Every choice made so far.
+    choices: Vec<Choice>,
+    /// The world at the last `round`, and how many choices were made before it.
+    round: Option<(World, usize)>,
+    /// Which choices were found to be repeated forever.
+    repeated: Option<Range<usize>>,
 }
 
 impl Stage {
@@ -80,8 +94,11 @@ impl Stage {
             stuck: false,
             violation: None,
             judge: None,
+            choices: Vec::new(),
             round: None,
+            repeated: None,
         };
+        stage.trace.note_begin(&stage.world);
         for step in stage.world.opening().to_vec() {
             stage.record(&step);
         }
@@ -103,7 +120,9 @@ impl Stage {
                 let choice = self.choice(act)?;
                 self.step(choice);
             }
-            Command::Round => self.round = Some((self.world.clone(), Vec::new())),
+            Command::Round => {
+                self.round = Some((self.world.clone(), self.choices.len()));
+            }
             Command::Again => self.again()?,
         }
         Ok(())
@@ -253,9 +272,7 @@ impl Stage {
 
     fn step(&mut self, choice: Choice) {
         self.time += 1;
-        if let Some((_, choices)) = &mut self.round {
-            choices.push(choice);
-        }
+        self.choices.push(choice);
         let step = self.world.apply(choice);
         self.record(&step);
         self.violation = step.violation;
@@ -281,13 +298,15 @@ impl Stage {
 
     /// Repeat the choices since `round` forever, and print which nodes then never enter.
     fn again(&mut self) -> Result<(), String> {
-        let (world, choices) = self.round.take().ok_or("'again' without 'round' above it")?;
+        let (world, begin) = self.round.take().ok_or("'again' without 'round' above it")?;
+        let choices = &self.choices[begin..];
         if choices.is_empty() {
             return Err("nothing happens between 'round' and 'again'".into());
         }
-        let starved = starved_by(&world, &choices).ok_or(
+        let starved = starved_by(&world, choices).ok_or(
             "the world is not equal to the world at 'round', so the round cannot be repeated",
         )?;
+        self.repeated = Some(begin..self.choices.len());
         self.effects.push("and so on for ever".into());
         for node in &starved {
             let violation = Violation::Starved(*node);
@@ -303,6 +322,7 @@ impl Stage {
 
     fn record(&mut self, step: &Step) {
         self.trace.record(f64::from(self.time), step);
+        self.trace.note_state(&self.world);
         self.effects.extend(describe(step));
         self.over |= step.violation.is_some();
         for (_, letter) in &step.sends {
@@ -344,7 +364,7 @@ impl Stage {
 }
 
 /// The effects of a step, one per line, with the acting node first.
-fn describe(step: &Step) -> Vec<String> {
+pub(crate) fn describe(step: &Step) -> Vec<String> {
     let message = step.message.as_ref().map_or_else(String::new, |letter| plain(&letter.body));
     let mut lines = Vec::new();
     let node = match step.choice {

@@ -21,7 +21,7 @@ fn shapes(info: &Info) -> Vec<Shape> {
     if info.permits {
         vec![permits(1), permits(2), permits(3)]
     } else {
-        vec![Shape { quorums, ..Shape::default() }]
+        vec![Shape { quorums: quorums.map(Into::into), ..Shape::default() }]
     }
 }
 
@@ -58,7 +58,7 @@ fn is_quiet(world: &World) -> bool {
 
 /// The algorithms in which the node inside learns of every request, and so knows when no node
 /// waits.
-const KNOWING: [&str; 11] = [
+const KNOWING: [&str; 12] = [
     "carvalho-roucairol",
     "lamport",
     "majority",
@@ -68,6 +68,7 @@ const KNOWING: [&str; 11] = [
     "raymond-tree",
     "readers-writers",
     "ricart-agrawala",
+    "ricart-agrawala-ring",
     "ricart-agrawala-token",
     "suzuki-kasami",
 ];
@@ -109,7 +110,7 @@ fn a_node_inside_knows_whether_another_waits_for_it() {
 }
 
 /// The algorithms whose state, while all nodes are idle, matters only for one number.
-const FORGETTING: [&str; 14] = [
+const FORGETTING: [&str; 15] = [
     "carvalho-roucairol",
     "central",
     "lamport",
@@ -123,6 +124,7 @@ const FORGETTING: [&str; 14] = [
     "raymond-k",
     "readers-writers",
     "ricart-agrawala",
+    "ricart-agrawala-ring",
     "weighted-majority",
 ];
 

@@ -104,7 +104,7 @@ fn heavy_load_costs_the_formula() {
 }
 
 /// The cost of the cheaper and of the dearer of two entries.
-const TWO: [(&str, u32, u32); 18] = [
+const TWO: [(&str, u32, u32); 19] = [
     ("carvalho-roucairol", 8, 8),
     ("central", 3, 3),
     ("lamport", 12, 12),
@@ -120,6 +120,7 @@ const TWO: [(&str, u32, u32); 18] = [
     ("raymond-tree", 2, 4),
     ("readers-writers", 8, 8),
     ("ricart-agrawala", 8, 8),
+    ("ricart-agrawala-ring", 5, 5),
     ("ricart-agrawala-token", 5, 5),
     ("suzuki-kasami", 5, 5),
     ("weighted-majority", 12, 12),
@@ -145,7 +146,7 @@ impl Task for Alone {
 
     fn run<A: Algorithm>(self) {
         const ME: NodeId = NodeId(1);
-        let shape = Shape { quorums: Some(Kind::Triangle), ..Shape::default() };
+        let shape = Shape { quorums: Some(Kind::Triangle.into()), ..Shape::default() };
         let group = Arc::new(A::INFO.group(6, &shape).expect("a triangle of six"));
         assert_ne!(group.quorum(ME, 0), group.quorum(ME, 1));
         let limits = Limits::reliable(&group, 2 * group.turns());

@@ -14,7 +14,7 @@ fn shapes(info: &Info) -> Vec<(&'static str, Shape)> {
         shapes.extend([(", ring", wired(Wiring::Ring)), (", tree", wired(Wiring::Tree))]);
     }
     if info.needs == Needs::Quorums {
-        shapes.push((", triangle", Shape { quorums: Some(Kind::Triangle), ..shape() }));
+        shapes.push((", triangle", Shape { quorums: Some(Kind::Triangle.into()), ..shape() }));
     }
     if info.permits {
         shapes.extend([(", K=3 S=1", permits(3, 1)), (", K=3 S=2", permits(3, 2))]);

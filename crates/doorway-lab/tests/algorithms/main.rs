@@ -10,6 +10,4 @@ mod refusals;
 mod scripts;
 mod settle;
 mod small;
-#[path = "../shared/spoiled.rs"]
-mod spoiled;
 mod starts;

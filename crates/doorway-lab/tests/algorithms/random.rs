@@ -21,7 +21,7 @@ fn shapes<A: Algorithm>() -> Vec<Shape> {
     let mut shapes = match A::INFO.needs {
         Needs::Quorums => {
             let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::ProjectivePlane);
-            kinds.map(|kind| Shape { quorums: Some(*kind), ..shape() }).collect()
+            kinds.map(|kind| Shape { quorums: Some((*kind).into()), ..shape() }).collect()
         }
         Needs::Tree => {
             vec![

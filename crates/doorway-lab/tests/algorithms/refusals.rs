@@ -16,6 +16,7 @@ use doorway_core::algorithms::raymond_k::{self, RaymondK};
 use doorway_core::algorithms::raymond_tree::{self, RaymondTree};
 use doorway_core::algorithms::readers_writers::{self, ReadersWriters};
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
+use doorway_core::algorithms::ricart_agrawala_ring::{self, RicartAgrawalaRing};
 use doorway_core::algorithms::ricart_agrawala_token::{self, RicartAgrawalaToken};
 use doorway_core::algorithms::suzuki_kasami::{self, SuzukiKasami, Token};
 use doorway_core::quorums::Kind;
@@ -123,6 +124,8 @@ fn the_highest_number_is_rejected() {
         asked().refuses(0, Release(beyond)).hears(0, Release(last));
         let node = Node::<RicartAgrawala>::outside(1);
         node.refuses(0, ricart_agrawala::Message::Request(beyond));
+        let ring = ricart_agrawala_ring::Message::Request(NodeId(0), beyond);
+        Node::<RicartAgrawalaRing>::outside(1).refuses(0, ring);
         let node = Node::<CarvalhoRoucairol>::outside(1);
         node.refuses(0, carvalho_roucairol::Message::Request(beyond));
         let node = Node::<ReadersWriters>::outside(1);
@@ -228,6 +231,26 @@ fn permissions() {
     Node::<ReadersWriters>::waiting(1).hears(2, shared.clone()).refuses(2, shared);
 }
 
+/// A request comes from the predecessor, and once.
+#[test]
+fn ricart_agrawala_ring() {
+    let request = |node, clock| ricart_agrawala_ring::Message::Request(NodeId(node), clock);
+    let outside = || Node::<RicartAgrawalaRing>::outside(1);
+    outside().refuses(2, request(2, 1)).refuses(0, request(3, 1)).refuses(0, request(1, 1));
+    let waiting = || Node::<RicartAgrawalaRing>::waiting(1);
+    waiting().defers(0, request(2, 1)).refuses(0, request(2, 1)).refuses(0, request(2, 2));
+    let inside = waiting().refuses(0, request(1, 2)).hears(0, request(1, 1));
+    assert_eq!(inside.member.phase(), Phase::Inside);
+    // No node gets in together with us by a number that is too low.
+    inside.refuses(0, request(1, 1)).defers(0, request(0, 0));
+    // A request that was given up ends when it comes home, and does not count for the next one.
+    let mut again = waiting();
+    again.step(Input::Withdraw);
+    let again = again.refuses(0, request(1, 2)).asks().hears(0, request(1, 1));
+    assert_eq!(again.member.phase(), Phase::Waiting);
+    again.refuses(0, request(1, 1)).hears(0, request(1, 2));
+}
+
 #[test]
 fn ricart_agrawala_token() {
     use ricart_agrawala_token::Message::Token;
@@ -241,7 +264,7 @@ fn ricart_agrawala_token() {
 fn maekawa() {
     use maekawa::Message::{Failed, Inquire, Locked, Release, Relinquish, Request};
     // Node 2 asks itself and node 3, and is asked by node 1.
-    let pairs = Shape { quorums: Some(Kind::Majority), ..Shape::default() };
+    let pairs = Shape { quorums: Some(Kind::Majority.into()), ..Shape::default() };
     let outside = || Node::<Maekawa>::wired(1, &pairs);
     outside().refuses(0, Relinquish).refuses(0, Release);
     outside().hears(0, Request(1)).refuses(0, Request(1)).refuses(0, Request(2));
@@ -260,7 +283,7 @@ fn maekawa() {
 fn maekawa_cyclic() {
     use maekawa_cyclic::Message;
     // Node 3 asks 1, 3 and 5, then 2, 3 and 5. Node 1 asks 1, 2 and 4, then 1, 3 and 5.
-    let turns = Shape { quorums: Some(Kind::Triangle), ..Shape::default() };
+    let turns = Shape { quorums: Some(Kind::Triangle.into()), ..Shape::default() };
     let request = |node, turn| Message::Request(maekawa_cyclic::Visit { node: NodeId(node), turn });
     let node = |me| Node::<MaekawaCyclic>::among(5, me, &turns);
     // A request waits at a member once, even if it claims another turn.

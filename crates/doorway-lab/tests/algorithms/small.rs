@@ -61,7 +61,8 @@ const LARGE: [&str; 3] = ["lamport", "majority", "weighted-majority"];
 
 /// Algorithms that have few enough worlds if two nodes of three ask and give up for ever. Only runs
 /// without end show that a node starves because others ask and give up again and again.
-const ENDLESS: [&str; 3] = ["ricart-agrawala", "carvalho-roucairol", "readers-writers"];
+const ENDLESS: [&str; 4] =
+    ["ricart-agrawala", "ricart-agrawala-ring", "carvalho-roucairol", "readers-writers"];
 
 #[test]
 fn every_algorithm_is_safe_and_lets_all_nodes_in_at_small_size() {

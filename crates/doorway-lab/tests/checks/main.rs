@@ -1,19 +1,17 @@
 //! Checks of single algorithms: claims of their papers, flaws that must be found, and comparisons
 //! with other checkers.
 
-mod any_reply;
 mod basics;
 mod figures;
 mod flaws;
 mod limits;
 mod maekawa;
 mod maekawa_heir;
+mod one_pass;
 mod opinions;
 mod proofs;
 mod raymond;
 mod spin;
-#[path = "../shared/spoiled.rs"]
-mod spoiled;
 mod stateright;
 mod teeth;
 mod tell;

@@ -17,7 +17,7 @@ use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
 use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
 use crate::opinions::{self, Opinion};
-use crate::spoiled::{Message, Sends, Spoil, Spoiled};
+use doorway_lab::spoiled::{Message, Sends, Spoil, Spoiled};
 
 /// A search for a broken assertion, without the reduction that would leave states out.
 const SAFETY: &str = "-DSAFETY -DNOCLAIM -DNOREDUCE";

@@ -8,7 +8,7 @@ use doorway_core::{Channel, Fault, Group, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Case, Check, SearchTargets, Verdict, starved_by};
 use doorway_lab::{AnyAlgorithm, FOREVER, Limits, Violation, World, script};
 
-use crate::spoiled::{Spoil, Spoiled};
+use doorway_lab::spoiled::{Spoil, Spoiled};
 
 #[test]
 fn every_counterexample_is_a_script_that_shows_it() {

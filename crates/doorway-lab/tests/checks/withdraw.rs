@@ -12,8 +12,8 @@ use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Phase, Shape, 
 use doorway_lab::check::{Check, SearchTargets, Verdict};
 use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
-use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::verdicts::{STUCK, TOGETHER, way_to};
+use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
 
 /// A world in which node i asks `asks[i]` times, and may give up.
 fn world<A: Algorithm>(asks: &[u32]) -> World {

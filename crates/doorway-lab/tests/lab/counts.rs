@@ -68,7 +68,7 @@ fn the_central_coordinator_costs_3_and_its_own_entries_nothing() {
 #[test]
 fn maekawa_costs_3_k_minus_1_alone_and_up_to_6_k_minus_1_under_load() {
     for (size, k) in [(3, 2), (7, 3), (13, 4), (21, 5), (31, 6)] {
-        let plane = Shape { quorums: Some(Kind::ProjectivePlane), ..Shape::default() };
+        let plane = Shape { quorums: Some(Kind::ProjectivePlane.into()), ..Shape::default() };
         assert_eq!(quietly("maekawa", size, &plane, &[1, 2, 1]), [3 * (k - 1); 3]);
         let mean = busy("maekawa", size, &plane).messages_per_entry;
         let bounds = 3.0 * f64::from(k - 1)..=6.0 * f64::from(k - 1);
@@ -78,7 +78,7 @@ fn maekawa_costs_3_k_minus_1_alone_and_up_to_6_k_minus_1_under_load() {
 
 #[test]
 fn the_variants_of_maekawa_section_10_cost_what_the_paper_says() {
-    let plane = Shape { quorums: Some(Kind::ProjectivePlane), ..Shape::default() };
+    let plane = Shape { quorums: Some(Kind::ProjectivePlane.into()), ..Shape::default() };
     assert_eq!(quietly("maekawa-sequential", 13, &plane, &[1, 7, 13]), [9; 3]);
     // K passes if the node is the first or the last of its quorum, else K + 1; then K - 1 RELEASEs.
     assert_eq!(quietly("maekawa-cyclic", 13, &plane, &[1, 7, 13]), [7, 8, 7]);

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod assumptions;
+mod buffer;
 mod checked;
 mod contributing;
 mod counts;

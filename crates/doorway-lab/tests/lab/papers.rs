@@ -6,7 +6,7 @@ use doorway_lab::papers::ALL;
 fn every_printed_number_is_confirmed_or_shown_to_be_wrong() {
     let mut failures = Vec::new();
     for paper in ALL {
-        match (paper.measure)() {
+        match (paper.measure)(None) {
             Err(error) => failures.push(format!("{}: {error}", paper.name)),
             Ok(table) => {
                 assert!(!table.figures.is_empty());

@@ -17,7 +17,7 @@ use crate::listed::listed;
 
 /// A group in which two nodes ask a third one for its lock.
 pub(crate) fn one_arbiter() -> Shape {
-    Shape { quorums: Some(Kind::Weighted), weights: Some(vec![0, 0, 1]), ..Shape::default() }
+    Shape { quorums: Some(Kind::Weighted.into()), weights: Some(vec![0, 0, 1]), ..Shape::default() }
 }
 
 /// A group of three in which a message may arrive too late to matter, and the numbers of a node may

@@ -24,7 +24,7 @@ mod late;
 mod pair;
 
 use crate::listed::listed;
-use crate::spoiled::{Spoil, Spoiled};
+use doorway_lab::spoiled::{Spoil, Spoiled};
 use pair::Pair;
 
 /// A group in which node i asks `asks[i]` times.
@@ -168,7 +168,7 @@ fn settled_worlds_behave_the_same_after_many_requests() {
 fn shaped(info: &Info) -> Vec<(Shape, RangeInclusive<usize>)> {
     let wired = |wiring| Shape { wiring: Some(wiring), ..Shape::default() };
     let permits = |k, seats| Shape { permits: Some(k), seats: Some(seats), ..Shape::default() };
-    let asking = |quorums| Shape { quorums: Some(quorums), ..Shape::default() };
+    let asking = |kind: Kind| Shape { quorums: Some(kind.into()), ..Shape::default() };
     let weights = || Shape { weights: Some(vec![1, 1, 0]), ..Shape::default() };
     match info.needs {
         _ if info.permits => vec![(permits(2, 1), 2..=3), (permits(2, 2), 2..=3)],

@@ -1,66 +1,21 @@
 //! Flaws of published texts, misreadings of them, and broken assumptions: for each, the checker
 //! finds a shortest counterexample, and finds nothing wrong with the version without the flaw.
 //!
-//! `docs/flaws.md` and its pictures are written from this table: `cargo xtask docs` does it, or
-//! `UPDATE=1 cargo test -p doorway-lab --test checks flaws::`.
+//! `docs/flaws.md` and its pictures are written from the table `doorway_lab::flaws`: `cargo xtask
+//! docs` does it, or `UPDATE=1 cargo test -p doorway-lab --test checks flaws::`.
 
-mod drowsy;
 mod page;
-mod permissions;
-mod quorums;
-mod tokens;
-mod worlds;
 
-use doorway_lab::check::{Property, Report, Verdict};
-use doorway_lab::{Trace, Violation};
-
-/// A flaw, and the searches that refute it.
-#[derive(Clone)]
-pub(crate) struct Flaw {
-    pub(crate) name: &'static str,
-    /// What is wrong.
-    pub(crate) what: &'static str,
-    /// What happens in the counterexample, for readers of the page.
-    pub(crate) story: &'static str,
-    /// The version without the flaw.
-    pub(crate) cure: &'static str,
-    /// The property that it violates.
-    pub(crate) breaks: Property,
-    /// The number of steps of a shortest counterexample.
-    pub(crate) steps: usize,
-    /// Searches the wrong version for the violation.
-    pub(crate) wrong: fn() -> Finding,
-    /// Searches the right version for any violation.
-    pub(crate) right: fn() -> Finding,
-}
-
-/// The answer of the checker about a world.
-pub(crate) struct Finding {
-    pub(crate) report: Report,
-    /// The world in words.
-    pub(crate) setting: String,
-    /// The counterexample; only the opening if there is no violation.
-    pub(crate) trace: Trace,
-}
-
-/// All flaws, in the order of the page.
-fn flaws() -> impl Iterator<Item = Flaw> {
-    quorums::flaws().into_iter().chain(permissions::flaws()).chain(tokens::flaws())
-}
-
-impl Finding {
-    pub(crate) fn violation(&self) -> Option<&Violation> {
-        match &self.report.verdict {
-            Verdict::Violated { violation, .. } => Some(violation),
-            Verdict::Holds | Verdict::NotExhausted => None,
-        }
-    }
-}
+use doorway_lab::check::{Property, Verdict};
+use doorway_lab::flaws::{self, Finding, Flaw};
 
 /// The differences between the findings and the table.
 fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
-    let Flaw { name, steps, breaks, .. } = flaw;
+    let Flaw { name, algorithm, steps, breaks, .. } = flaw;
     let mut complaints = Vec::new();
+    if wrong.trace.title != *algorithm {
+        complaints.push(format!("{name}: the algorithm is {}, not {algorithm}", wrong.trace.title));
+    }
     match &wrong.report.verdict {
         Verdict::Violated { trace, violation, .. } => {
             let broken = Property::violated_by(violation);
@@ -79,7 +34,7 @@ fn complaints(flaw: &Flaw, wrong: &Finding, right: &Finding) -> Vec<String> {
 
 #[test]
 fn every_flaw_is_found_and_its_cure_holds_as_the_page_says() {
-    let found = flaws().map(|flaw| {
+    let found = flaws::all().into_iter().map(|flaw| {
         let (wrong, right) = ((flaw.wrong)(), (flaw.right)());
         (flaw, wrong, right)
     });

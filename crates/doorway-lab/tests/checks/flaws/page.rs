@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use doorway_lab::Trace;
 use doorway_lab::diagram::{Format, render};
 
-use super::{Finding, Flaw};
+use doorway_lab::flaws::{Finding, Flaw};
 
 const HEAD: &str = "\
 # Flaws, and the shortest counterexamples that show them
 
-Written by `cargo xtask docs`, from the table in `crates/doorway-lab/tests/checks/flaws`.
+Written by `cargo xtask docs`, from the table in `crates/doorway-lab/src/flaws`.
 
 Each flaw on this page is a mistake in a published text, a mistake that a reader of a text can make,
 or a network that does not keep what an algorithm assumes. For each flaw, the checker
@@ -21,6 +21,7 @@ cr-split-wakeup, a copy of it), and searches all worlds that can be reached. It 
 first, so no counterexample is longer than necessary. Then it visits every world of the version
 without the flaw, and finds no violation, starvation included. The last column names that version
 and the number of its worlds; if it names a property, only that property was checked.
+`doorway story NAME` runs the search and plays the counterexample.
 
 The number of steps is that of a shortest counterexample. A step is one event at one node: a client
 asks or leaves, or a message arrives (perhaps a second time) or is lost. Messages of a node to

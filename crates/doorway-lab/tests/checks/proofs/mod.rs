@@ -19,8 +19,8 @@ use doorway_lab::trace::kind;
 use doorway_lab::watch::{Event, NotedMessage, Outgoing, Watch, watch_of};
 use doorway_lab::{AnyAlgorithm, ChannelPosition, Letter, Violation, World};
 
-use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::watching::{search, world};
+use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
 
 #[track_caller]
 fn holds(verdict: &Verdict) {

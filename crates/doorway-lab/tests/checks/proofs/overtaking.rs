@@ -1,17 +1,15 @@
 //! How often a request is overtaken: the bounds in the papers' proofs that there is no starvation.
 
-use std::sync::Arc;
-
 use doorway_core::algorithms::maekawa::{self, Maekawa};
 use doorway_core::algorithms::raymond_k::{self, RaymondK};
-use doorway_core::quorums::Quorums;
-use doorway_core::{Algorithm, Group, Mode, NodeId, Phase, Shape, Start};
+use doorway_core::{Group, NodeId, Phase, Shape, Start};
 use doorway_lab::check::Verdict;
+use doorway_lab::flaws::served;
+use doorway_lab::spoiled::{Spoil, Spoiled};
 use doorway_lab::watch::{Event, Outgoing, Watch, watch_of};
-use doorway_lab::{AnyAlgorithm, Limits, World};
+use doorway_lab::{AnyAlgorithm, World};
 
 use super::{broken, holds};
-use crate::spoiled::{Spoil, Spoiled};
 use crate::watching::{search, world};
 
 /// Raymond (K entries) 1989, section 6.3: how often a node has entered since a request arrived.
@@ -92,59 +90,6 @@ fn a_node_enters_at_most_once_before_it_answers_a_request() {
     broken(&overtaking(2, &[1, 1, 1], 0, false), "1 times");
 }
 
-/// Maekawa 1985, section 6.3: at each member, how many requests are served while another waits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Served {
-    /// For each node that waits here: how many requests were served since its own arrived.
-    since: Vec<Option<u32>>,
-    /// The largest of these numbers so far.
-    most: u32,
-}
-
-impl Watch for Served {
-    type Note = ();
-
-    fn new(_me: NodeId, group: &Group, _start: &Start) -> Self {
-        Self { since: vec![None; group.size() as usize], most: 0 }
-    }
-
-    fn happened(&mut self, event: Event<'_, ()>) {
-        match event {
-            Event::Receive { from, message } => match message.inner.get() {
-                maekawa::Message::Request(_) => self.since[from.index()] = Some(0),
-                maekawa::Message::Release => self.count(),
-                _ => {}
-            },
-            Event::Release => self.count(),
-            _ => {}
-        }
-    }
-
-    fn note(&mut self, _: Event<'_, ()>, outgoing: Outgoing<'_>) {
-        if let maekawa::Message::Locked(_) = outgoing.message.get() {
-            self.since[outgoing.to.index()] = None;
-        }
-    }
-}
-
-impl Served {
-    fn count(&mut self) {
-        for served in self.since.iter_mut().flatten() {
-            *served += 1;
-            self.most = self.most.max(*served);
-        }
-    }
-}
-
-/// Check that at no member more than `most` requests were served while another one waited.
-fn delayed(world: &World, most: u32) -> Option<String> {
-    world.group().nodes().find_map(|node| {
-        let served = watch_of::<Served>(world, node).most;
-        (served > most)
-            .then(|| format!("{served} requests were served at node {node} while another waited"))
-    })
-}
-
 /// Learns numbers only from the requests it receives, as printed: LOCKED carries none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Unlearned;
@@ -160,41 +105,36 @@ impl Spoil for Unlearned {
     }
 }
 
-fn on_sets<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
-    let sets = sets.iter().map(|set| set.iter().map(|node| NodeId(node - 1)).collect()).collect();
-    let quorums = Quorums::from_sets(sets).expect("the sets meet");
-    let group = Group::new(asks.len()).and_then(|group| group.with_quorums(quorums));
-    let group = Arc::new(group.expect("a set for each node"));
-    let acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
-    let limits = Limits { acquires, ..Limits::reliable(&group, 0) };
-    let algorithm = AnyAlgorithm::of::<A>().watched::<Served>();
-    World::new(algorithm, group, &Start::default(), A::INFO.channel, limits)
-}
-
 /// The paper says that at most K-1 requests are served at a member while another one waits there,
 /// because later requests have larger numbers. These sets meet all its conditions, with K = 3.
 #[test]
 fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
     let asks = [2, 2, 2, 0];
-    let printed = on_sets::<Spoiled<Unlearned>>(sets, &asks);
-    let printed = search(&printed, |world| delayed(world, 2));
-    let repaired = search(&on_sets::<Maekawa>(sets, &asks), |world| delayed(world, 2));
+    let printed = served::world::<Spoiled<Unlearned>>(sets, &asks);
+    let printed = search(&printed, served::at_most::<2>);
+    let repaired = search(&served::world::<Maekawa>(sets, &asks), served::at_most::<2>);
     for found in [printed, repaired] {
         assert_eq!(broken(&found, "3 requests were served at node 3"), 24);
     }
 }
+
+/// A claim about every world: what is wrong in a world that breaks it.
+type Claim = fn(&World) -> Option<String>;
 
 /// Nodes that receive no requests do not learn of higher numbers. They enter again and again, the
 /// more often the higher the number of the waiting request, unless LOCKED carries the number.
 #[test]
 fn nodes_that_receive_no_requests_overtake_without_bound_unless_locked_carries_numbers() {
     let star: &[&[u32]] = &[&[1], &[1, 2], &[1, 3], &[1, 4]];
-    for (asks, most) in [([0, 2, 2, 2], 4), ([0, 3, 3, 3], 6)] {
-        let printed = || on_sets::<Spoiled<Unlearned>>(star, &asks);
-        holds(&search(&printed(), move |world| delayed(world, most)));
-        broken(&search(&printed(), move |world| delayed(world, most - 1)), "were served");
-        let repaired = on_sets::<Maekawa>(star, &asks);
-        holds(&search(&repaired, |world| delayed(world, 3)));
+    let claims: [([u32; 4], Claim, Claim); 2] = [
+        ([0, 2, 2, 2], served::at_most::<4>, served::at_most::<3>),
+        ([0, 3, 3, 3], served::at_most::<6>, served::at_most::<5>),
+    ];
+    for (asks, enough, too_few) in claims {
+        let printed = || served::world::<Spoiled<Unlearned>>(star, &asks);
+        holds(&search(&printed(), enough));
+        broken(&search(&printed(), too_few), "were served");
+        holds(&search(&served::world::<Maekawa>(star, &asks), served::at_most::<3>));
     }
 }

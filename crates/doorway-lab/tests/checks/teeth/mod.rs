@@ -15,10 +15,10 @@ use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Check, Property, Report, SearchTargets, Verdict};
 use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Violation, World};
 
-use crate::any_reply::AnyReply;
-use crate::spoiled::Spoiled;
 use crate::verdicts;
 use desk::{Desk, Fair, Greedy, LastFirst};
+use doorway_lab::flaws::any_reply::AnyReply;
+use doorway_lab::spoiled::Spoiled;
 use spoils::{
     DroppedDeferral, EarlyEntry, ForgottenClock, ForgottenRequest, LostRelease, PassedBy,
     TwoTokens, WrongNode,

@@ -6,7 +6,7 @@ use doorway_core::algorithms::le_lann::{self, LeLann};
 use doorway_core::algorithms::naimi_trehel::{self, NaimiTrehel};
 use doorway_core::algorithms::ricart_agrawala::{self, RicartAgrawala};
 
-use crate::spoiled::{Message, Sends, Spoil};
+use doorway_lab::spoiled::{Message, Sends, Spoil};
 
 /// Starts again from number 0 after it has forgotten a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

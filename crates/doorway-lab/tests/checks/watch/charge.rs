@@ -9,8 +9,8 @@ use doorway_lab::watch::charge::{Charges, check};
 use doorway_lab::{AnyAlgorithm, World};
 
 use super::{asks, complaint, sound, steps};
-use crate::spoiled::{Sends, Spoil, Spoiled};
 use crate::watching::{search, world};
+use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
 
 fn charged<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     world(AnyAlgorithm::of::<A>().watched::<Charges>(), shape, asks)

@@ -2,22 +2,32 @@
 
 use std::sync::Arc;
 
+use crate::check::{Check, Report, SearchTargets, Verdict};
+use crate::trace::What;
+use crate::{AnyAlgorithm, Limits, Trace, Violation, World};
 use doorway_core::{Algorithm, Channel, Mode, Needs, NodeId, Phase, Shape, Start};
-use doorway_lab::check::{Check, Report, SearchTargets, Verdict};
-use doorway_lab::trace::What;
-use doorway_lab::{AnyAlgorithm, Limits, Trace, Violation, World};
 
-use super::Finding;
-use crate::{figures, verdicts};
+use super::{Finding, sets};
+
+/// Only too many nodes inside. The search goes on past rejected messages and deadlocks.
+pub(super) const TOGETHER: SearchTargets =
+    SearchTargets { together: true, refusals: false, stuck: false };
+
+/// Only deadlocks.
+pub(super) const STUCK: SearchTargets =
+    SearchTargets { together: false, refusals: false, stuck: true };
+
+/// More worlds than any of these groups has.
+const LIMIT: u64 = 2_000_000;
 
 /// A world in which node i asks `asks[i]` times, nothing fails, and channels are as the algorithm
 /// assumes.
-pub(crate) fn plain<A: Algorithm>(asks: &[u32]) -> World {
+pub(super) fn plain<A: Algorithm>(asks: &[u32]) -> World {
     shaped::<A>(&Shape::default(), asks)
 }
 
 /// A world like that of [`plain`], for a group of this shape.
-pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
+pub(super) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     let group = Arc::new(A::INFO.group(asks.len(), shape).expect("small groups exist"));
     let mut limits = Limits::reliable(&group, 0);
     limits.acquires = asks.iter().map(|times| (*times, Mode::Exclusive)).collect();
@@ -25,49 +35,54 @@ pub(crate) fn shaped<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
 }
 
 /// A world like that of [`plain`], for a group with these quorums.
-pub(crate) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
-    let group = figures::group(sets);
-    let limits = figures::limits(&group, asks);
+pub(super) fn voting<A: Algorithm>(sets: &[&[u32]], asks: &[u32]) -> World {
+    let group = sets::group(sets);
+    let limits = sets::limits(&group, asks);
     World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits)
 }
 
 /// A copy of the world with unordered channels.
-pub(crate) fn unordered(world: &World) -> World {
+pub(super) fn unordered(world: &World) -> World {
     over(Channel::Unordered, world)
 }
 
 /// A copy of the world with these channels.
-pub(crate) fn over(channel: Channel, world: &World) -> World {
+pub(super) fn over(channel: Channel, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
     World::new(world.algorithm(), group, &Start::default(), channel, limits)
 }
 
 /// A copy of the world in which a node begins inside.
-pub(crate) fn begun_by(node: NodeId, world: &World) -> World {
+pub(super) fn begun_by(node: NodeId, world: &World) -> World {
     let (group, limits) = (world.group().clone(), world.limits().clone());
     World::new(world.algorithm(), group, &Start::with_holder(node), world.channel(), limits)
 }
 
 /// Allow that one message arrives twice.
-pub(crate) fn doubling(mut world: World) -> World {
+pub(super) fn doubling(mut world: World) -> World {
     world.limits_mut().duplicates = 1;
     world
 }
 
 /// Allow that one message is lost.
-pub(crate) fn losing(mut world: World) -> World {
+pub(super) fn losing(mut world: World) -> World {
     world.limits_mut().losses = 1;
     world
 }
 
 /// The shortest story that ends with one of the targets.
-pub(crate) fn seek(world: &World, targets: SearchTargets) -> Finding {
-    finding(world, verdicts::seek(world, targets))
+pub(super) fn seek(world: &World, targets: SearchTargets) -> Finding {
+    finding(world, Check { targets, ..Check::safety(world, LIMIT) }.run())
+}
+
+/// The shortest story to a world that `claim` rejects.
+pub(super) fn claim(world: &World, claim: fn(&World) -> Option<String>) -> Finding {
+    finding(world, Check { judge: Some(&claim), ..Check::safety(world, LIMIT) }.run())
 }
 
 /// The shortest counterexample to any property, including starvation.
-pub(crate) fn judge(world: &World) -> Finding {
-    finding(world, Check::new(world, 1_000_000).run())
+pub(super) fn judge(world: &World) -> Finding {
+    finding(world, Check::new(world, LIMIT).run())
 }
 
 fn finding(world: &World, report: Report) -> Finding {
@@ -84,9 +99,22 @@ fn story(first: &World, report: &Report) -> Trace {
     let mut world = first.clone();
     for (time, choice) in (1..).zip(trace) {
         drawn.record(f64::from(time), &world.apply(*choice));
+        drawn.note_state(&world);
     }
-    if let Violation::Stuck(waiting) = violation {
-        drawn.push(trace.len() as f64, waiting[0], What::Violate(violation.clone()));
+    // A watch adds its note to each message; one that notes nothing adds nothing to read.
+    for event in &mut drawn.events {
+        if let What::Send { message, .. } = &mut event.what {
+            *message = message.replace(" with ()", "");
+        }
+    }
+    // The step itself tells of the other violations.
+    let at = match violation {
+        Violation::Stuck(waiting) => waiting.first().copied(),
+        Violation::Claim(_) => drawn.events.last().map(|event| event.node),
+        _ => None,
+    };
+    if let Some(node) = at {
+        drawn.push(trace.len() as f64, node, What::Violate(violation.clone()));
     }
     drawn
 }

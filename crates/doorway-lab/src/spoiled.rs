@@ -6,7 +6,7 @@ use std::hash::Hash;
 use doorway_core::{Algorithm, Effects, Group, Info, Mode, NodeId, Snapshot, Start};
 
 /// A flaw that is added to a correct algorithm, with the state that the flaw needs.
-pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'static {
+pub trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'static {
     /// The correct algorithm.
     type Of: Algorithm;
 
@@ -46,15 +46,16 @@ pub(crate) trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'sta
 }
 
 /// A message of the correct algorithm.
-pub(crate) type Message<S> = <<S as Spoil>::Of as Algorithm>::Message;
+pub type Message<S> = <<S as Spoil>::Of as Algorithm>::Message;
 
 /// The messages that an event made a node send.
-pub(crate) type Sends<S> = Vec<(NodeId, Message<S>)>;
+pub type Sends<S> = Vec<(NodeId, Message<S>)>;
 
 /// The correct algorithm with a flaw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spoiled<S: Spoil> {
-    pub(crate) sound: S::Of,
+pub struct Spoiled<S: Spoil> {
+    /// The correct algorithm.
+    pub sound: S::Of,
     spoil: S,
 }
 

@@ -7,7 +7,7 @@ use crate::spoiled::{Sends, Spoil};
 
 /// Takes any reply for one to the current request, which the paper warns against.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct AnyReply {
+pub struct AnyReply {
     present: u64,
 }
 

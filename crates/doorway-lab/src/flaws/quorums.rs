@@ -1,5 +1,6 @@
 //! Maekawa's algorithm and its variants.
 
+use crate::check::{Property, SearchTargets};
 use doorway_core::Info;
 use doorway_core::algorithms::maekawa::requester::ByName;
 use doorway_core::algorithms::maekawa::{
@@ -8,12 +9,11 @@ use doorway_core::algorithms::maekawa::{
 use doorway_core::algorithms::maekawa_eager::{Eager, MaekawaEager, MaekawaSlidesPrinted};
 use doorway_core::algorithms::maekawa_sequential::{MaekawaSequential, MaekawaSequentialSelfFirst};
 use doorway_core::algorithms::maekawa_unordered::MaekawaUnordered;
-use doorway_lab::check::{Property, SearchTargets};
 
 use super::Flaw;
-use super::worlds::{judge, seek, unordered, voting};
-use crate::figures::{CYCLIC, FANO, FULL, GRID, PAIR, STAIRS, STAR, VOTER};
-use crate::verdicts::{STUCK, TOGETHER};
+use super::served;
+use super::sets::{CYCLIC, FANO, FULL, GRID, HUB, PAIR, STAIRS, STAR, VOTER};
+use super::worlds::{STUCK, TOGETHER, claim, judge, seek, unordered, voting};
 
 /// Mistakes that are in no text, but that a reader may make.
 macro_rules! mutant {
@@ -33,8 +33,9 @@ mutant!(TakenBack of Repaired: COUNT_RELINQUISHED = false);
 mutant!(StaleAnswered of Eager: EAGER = true, IGNORE_STALE = false, GUARDED = false);
 mutant!(SenderChecked of Eager: EAGER = true, IGNORE_STALE = false);
 
-pub(crate) fn flaws() -> Vec<Flaw> {
-    [&displaced()[..], &misread(), &stale(), &overtaken(), &section_10()].concat()
+pub(super) fn flaws() -> Vec<Flaw> {
+    let flaws = [&displaced()[..], &misread(), &stale(), &overtaken(), &section_10()].concat();
+    flaws.into_iter().chain([section_6_3()]).collect()
 }
 
 /// Maekawa 1985, section 4: FAILED is decided when a request arrives and never after.
@@ -42,6 +43,7 @@ fn displaced() -> [Flaw; 4] {
     let what = "the paper: a request displaced from the head of a queue is not told FAILED";
     let flaw = |name, story, steps, wrong, right| Flaw {
         name,
+        algorithm: "maekawa-printed",
         what,
         story,
         cure: "`maekawa`",
@@ -109,6 +111,7 @@ fn misread() -> [Flaw; 2] {
     [
         Flaw {
             name: "maekawa-textbook-4",
+            algorithm: "maekawa-textbook",
             what: "many textbooks: FAILED only if the lock itself is older",
             story: "\
                 A request that is older than the lock, but younger than another request in the \
@@ -124,6 +127,7 @@ fn misread() -> [Flaw; 2] {
         },
         Flaw {
             name: "maekawa-clear-failed",
+            algorithm: "maekawa",
             what: "a reading: LOCKED takes FAILED back, and a relinquished lock is not missed",
             story: "\
                 A node that has been told FAILED relinquishes a lock. Then the member that refused \
@@ -146,6 +150,7 @@ fn stale() -> [Flaw; 3] {
     [
         Flaw {
             name: "maekawa-stale-inquire",
+            algorithm: "maekawa-eager",
             what: "paper and slides: a late INQUIRE is taken for one about the next request",
             story: "\
                 Node 4 has the only vote. It inquires of node 3 on behalf of an older request. \
@@ -162,6 +167,7 @@ fn stale() -> [Flaw; 3] {
         },
         Flaw {
             name: "maekawa-stale-inquire-checked",
+            algorithm: "maekawa-eager",
             what: "a repair: RELINQUISH counts only if it comes from the owner of the lock",
             story: "\
                 Node 4 checks that a RELINQUISH comes from the owner of its lock. But in the \
@@ -176,6 +182,7 @@ fn stale() -> [Flaw; 3] {
         },
         Flaw {
             name: "slides-double-inquiry",
+            algorithm: "maekawa-slides-printed",
             what: "the slides: one INQUIRE for every older request",
             story: "\
                 Two older requests make node 4 inquire twice of the same owner, which relinquishes \
@@ -197,6 +204,7 @@ fn overtaken() -> [Flaw; 2] {
     [
         Flaw {
             name: "maekawa-nonfifo-vote",
+            algorithm: "maekawa-slides-printed",
             what: "unordered channels: an INQUIRE before its LOCKED is answered",
             story: "\
                 Node 4 locks itself for node 2 and then inquires on behalf of node 1. The INQUIRE \
@@ -213,6 +221,7 @@ fn overtaken() -> [Flaw; 2] {
         },
         Flaw {
             name: "maekawa-nonfifo-guard",
+            algorithm: "maekawa",
             what: "unordered channels: an INQUIRE before its LOCKED is ignored",
             story: "\
                 An INQUIRE that overtakes its LOCKED is taken for one about a request that is \
@@ -231,6 +240,7 @@ fn overtaken() -> [Flaw; 2] {
 fn section_10() -> [Flaw; 1] {
     [Flaw {
         name: "sequential-self-first",
+        algorithm: "maekawa-sequential-self-first",
         what: "a reading of section 10: lock yourself first, the others in order",
         story: "Each of two nodes has locked itself and waits for the lock of the other.",
         cure: "`maekawa-sequential`",
@@ -241,4 +251,22 @@ fn section_10() -> [Flaw; 1] {
         },
         right: || judge(&voting::<MaekawaSequential>(PAIR, &[1, 1])),
     }]
+}
+
+/// Maekawa 1985, section 6.3: a waiting request lets at most K-1 others pass at each member.
+fn section_6_3() -> Flaw {
+    Flaw {
+        name: "maekawa-waiting-bound",
+        algorithm: "maekawa",
+        what: "section 6.3: at most K-1 requests are served at a member while another waits",
+        story: "\
+            The proof says that every request that arrives later has a larger number. But a node \
+            learns of numbers only from the requests that it receives, so the request of a node \
+            that has received few of them may arrive later and still be older. Here K is 3.",
+        cure: "`maekawa`, quorums {1} {1,2} {1,3} {1,4}, at most N-1",
+        breaks: Property::Claim,
+        steps: 24,
+        wrong: || claim(&served::world::<Maekawa>(CYCLIC, &[2, 2, 2, 0]), served::at_most::<2>),
+        right: || claim(&served::world::<Maekawa>(HUB, &[0, 2, 2, 2]), served::at_most::<3>),
+    }
 }

@@ -1,0 +1,165 @@
+//! "From here": an exhaustive check of the very moment that a page shows.
+
+use doorway_core::Mode;
+use serde::Serialize;
+
+use super::view::ViolationView;
+use super::{Story, words};
+use crate::check::{Check, History, Judge, MAX_NODES, Progress, Verdict};
+use crate::{Choice, FOREVER, Limits, Victims, World};
+
+/// What may still happen after the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// How many more requests each node makes; `None` if it never stops asking.
+    pub acquires: Option<u32>,
+    /// How many messages may be lost.
+    pub losses: u32,
+    /// How many messages may arrive twice.
+    pub duplicates: u32,
+    /// How many nodes may crash.
+    pub crashes: u32,
+    /// Look at this number of worlds at most.
+    pub limit: u64,
+}
+
+/// The most faults of one kind that a question allows.
+const MAX_FAULTS: u32 = 9;
+
+/// The answer to a question.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Answer {
+    /// A violation can still be reached, and this is a shortest way to it.
+    Possible {
+        /// The steps to it.
+        steps: Vec<String>,
+        /// The steps that are then repeated forever, if a node starves.
+        cycle: Vec<String>,
+        /// The violation.
+        violation: ViolationView,
+        /// How many worlds were looked at.
+        worlds: u64,
+    },
+    /// No violation can be reached.
+    Impossible {
+        /// The step since which that is so; 0 if it is so from the beginning.
+        since: usize,
+        /// How many worlds can be reached from the moment asked about.
+        worlds: u64,
+        /// The most entries of other nodes while one node waits, if there is a bound.
+        overtaken: Option<u32>,
+    },
+    /// The check was stopped or reached its limit, so nothing is known.
+    NotExhausted {
+        /// How many worlds were looked at.
+        worlds: u64,
+    },
+}
+
+impl Story {
+    /// Ask what can still go wrong after the last step. `watch` gets the progress, beside the step
+    /// from which the check looks, and stops it by returning `false`.
+    pub fn from_here(
+        &self,
+        question: &Question,
+        watch: &mut dyn FnMut(usize, &Progress) -> bool,
+    ) -> Result<Answer, String> {
+        question.ensure_possible(&self.now.world)?;
+        if let Some(violation) = self.violation() {
+            return Err(format!("the moment itself is a violation: {violation}"));
+        }
+        let mut look = |steps: usize| {
+            let mut go_on = |progress: &Progress| watch(steps, progress);
+            self.look(question, steps, &mut go_on)
+        };
+        let here = look(self.len());
+        let worlds = here.progress.states;
+        match here.verdict {
+            Verdict::NotExhausted => Ok(Answer::NotExhausted { worlds }),
+            Verdict::Violated { trace, cycle, violation } => {
+                let (steps, there) = told(&self.now.world, &trace);
+                let (cycle, _) = told(&there, &cycle);
+                let violation = ViolationView::of(&violation);
+                Ok(Answer::Possible { steps, cycle, violation, worlds })
+            }
+            Verdict::Holds => {
+                // What can be reached from a moment can be reached from every moment before it. So
+                // the moments from which nothing can go wrong are the last ones.
+                let (mut doomed, mut safe) = (None, self.len());
+                while doomed.map_or(0, |step| step + 1) < safe {
+                    let middle = doomed.map_or(0, |step| usize::midpoint(step + 1, safe));
+                    match look(middle).verdict {
+                        Verdict::Holds => safe = middle,
+                        Verdict::Violated { .. } => doomed = Some(middle),
+                        Verdict::NotExhausted => break,
+                    }
+                }
+                let overtaken = here.waiting.and_then(|waiting| waiting.overtaken);
+                Ok(Answer::Impossible { since: safe, worlds, overtaken })
+            }
+        }
+    }
+
+    /// Check the moment after some steps. A request that was made between that moment and the last
+    /// step may be made there too.
+    fn look(
+        &self,
+        question: &Question,
+        steps: usize,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> crate::check::Report {
+        let mut world = self.at(steps).now.world;
+        let size = world.group().size() as usize;
+        let mut acquires = vec![(question.acquires.unwrap_or(FOREVER), Mode::Exclusive); size];
+        for choice in &self.choices[steps..] {
+            if let Choice::Acquire(node, mode) = choice {
+                let (times, asked) = &mut acquires[node.index()];
+                *times = times.saturating_add(1);
+                *asked = *mode;
+            }
+        }
+        *world.limits_mut() = Limits {
+            acquires,
+            losses: question.losses,
+            duplicates: question.duplicates,
+            crashes: question.crashes,
+            victims: Victims::Anyone,
+            detection: true,
+            forgetting: false,
+            withdrawing: false,
+        };
+        let judge: Option<&Judge> = self.frame.history.map(History::judge);
+        let check = Check { judge, waiting: judge.is_none(), ..Check::new(&world, question.limit) };
+        check.run_watched(watch)
+    }
+}
+
+impl Question {
+    fn ensure_possible(&self, world: &World) -> Result<(), String> {
+        let size = world.group().size() as usize;
+        if size > MAX_NODES {
+            return Err(format!("a check has at most {MAX_NODES} nodes, and here are {size}"));
+        }
+        if self.losses.max(self.duplicates).max(self.crashes) > MAX_FAULTS {
+            return Err(format!("a check allows at most {MAX_FAULTS} faults of a kind"));
+        }
+        if self.acquires.is_none_or(|times| times == FOREVER) && self.losses + self.duplicates > 0 {
+            return Err("with losses or doubled messages, nodes must stop asking: say how many \
+                        more requests each of them makes"
+                .to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Choices as words, and the world in which they end.
+fn told(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
+    let mut world = world.clone();
+    let mut told = Vec::new();
+    for choice in choices {
+        told.push(words::word(&world, *choice));
+        world.apply(*choice);
+    }
+    (told, world)
+}

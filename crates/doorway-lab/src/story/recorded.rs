@@ -1,0 +1,169 @@
+//! What real nodes have recorded, told like a story. Nothing can be chosen in it.
+
+use std::collections::BTreeMap;
+
+use doorway_core::{Mode, NodeId};
+
+use super::view::{
+    ClaimView, FrameView, GroupView, NodeView, SendView, StepView, StoryView, ViolationView, shown,
+};
+use crate::Trace;
+use crate::diagram::kind_colours;
+use crate::trace::{Event, What, kind};
+
+/// A recording as a page shows it. Events of a node at one time are one step.
+pub fn recorded(trace: &Trace) -> StoryView {
+    let mut phases: BTreeMap<NodeId, Standing> = BTreeMap::new();
+    let mut steps: Vec<StepView> = Vec::new();
+    let mut last: Option<(NodeId, f64)> = None;
+    let mut texts: BTreeMap<u64, String> = BTreeMap::new();
+    for event in &trace.events {
+        if let What::Send { id, message, .. } = &event.what {
+            texts.insert(*id, format!("{message} from {}", trace.name(event.node)));
+        }
+        let here = Some((event.node, event.at));
+        let begins = matches!(
+            event.what,
+            What::Acquire(_) | What::Release | What::Withdraw | What::Receive { .. } | What::Crash
+        );
+        if begins || last != here {
+            steps.push(empty(event));
+        }
+        last = here;
+        let standing = phases.entry(event.node).or_default();
+        standing.after(&event.what);
+        if let Some(step) = steps.last_mut() {
+            add(trace, step, event, &texts);
+            step.state = standing.view();
+        }
+    }
+    let kinds = trace.events.iter().filter_map(|event| match &event.what {
+        What::Send { message, .. } => Some(kind(message)),
+        _ => None,
+    });
+    let size = trace.size;
+    StoryView {
+        frame: Some(FrameView {
+            run: trace.title.clone(),
+            algorithm: trace.title.split(' ').next().unwrap_or_default().to_owned(),
+            group: GroupView {
+                n: size,
+                permits: 1,
+                channel: "fifo",
+                layout: "mesh",
+                edges: Vec::new(),
+                parents: Vec::new(),
+                quorums: Vec::new(),
+                claim: ClaimView { text: String::new(), least: 0.0, most: None },
+            },
+            fields: Vec::new(),
+            base: (0..size).map(|_| Standing::default().view()).collect(),
+            opening: Vec::new(),
+            colours: kind_colours(kinds),
+            names: (0..size).map(|node| trace.name(NodeId(node))).collect(),
+        }),
+        from: 0,
+        steps,
+        choices: Vec::new(),
+        stuck: None,
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Standing {
+    held: u32,
+    waits: bool,
+    shared: bool,
+    gone: bool,
+}
+
+impl Standing {
+    fn after(&mut self, what: &What) {
+        match what {
+            What::Acquire(mode) => (self.waits, self.shared) = (true, *mode == Mode::Shared),
+            What::Enter => (self.waits, self.held) = (false, self.held + 1),
+            What::Release => self.held = self.held.saturating_sub(1),
+            What::Withdraw => self.waits = false,
+            What::Crash => *self = Self { gone: true, ..Self::default() },
+            What::View { held, mode, .. } => {
+                *self = Self { held: *held, shared: *mode == Mode::Shared, ..Self::default() };
+            }
+            What::Stop(_) => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    fn view(self) -> NodeView {
+        let phase = match self {
+            Self { gone: true, .. } => "crashed",
+            Self { waits: true, .. } => "waiting",
+            Self { held: 1.., .. } => "inside",
+            _ => "outside",
+        };
+        NodeView { phase, held: self.held, shared: self.shared, fields: Vec::new() }
+    }
+}
+
+/// A step in which nothing happens yet.
+fn empty(event: &Event) -> StepView {
+    StepView {
+        word: String::new(),
+        node: shown(event.node),
+        took: None,
+        lost: Vec::new(),
+        sends: Vec::new(),
+        entered: false,
+        violation: None,
+        rules: Vec::new(),
+        lines: Vec::new(),
+        hits: Vec::new(),
+        state: Standing::default().view(),
+        print: 0,
+        say: Some(format!("{:.3} ms:", event.at)),
+    }
+}
+
+fn add(trace: &Trace, step: &mut StepView, event: &Event, texts: &BTreeMap<u64, String>) {
+    let message = |id: &u64| texts.get(id).map_or("a message", String::as_str);
+    let mut say = |words: String| {
+        let said = step.say.get_or_insert_default();
+        if !said.ends_with(':') {
+            said.push(';');
+        }
+        said.push(' ');
+        said.push_str(&words);
+    };
+    let name = trace.name(event.node);
+    match &event.what {
+        What::Acquire(_) => say(format!("{name} asks")),
+        What::Enter => {
+            say(format!("{name} enters"));
+            step.entered = true;
+        }
+        What::Release => say(format!("{name} leaves")),
+        What::Withdraw => say(format!("{name} gives up")),
+        What::Send { id, to, message } => {
+            say(format!("{name} sends {message} to {}", trace.name(*to)));
+            let text = message.clone();
+            step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None });
+        }
+        What::Receive { id } => {
+            say(format!("{name} receives {}", message(id)));
+            step.took = Some(*id);
+        }
+        What::Lose { id } => {
+            say(format!("{name} never gets {}: it is lost", message(id)));
+            step.lost.push(*id);
+        }
+        What::Crash => say(format!("{name} crashes")),
+        What::Detect(failed) => say(format!("{name} learns that {} crashed", trace.name(*failed))),
+        What::Forget => say(format!("{name} forgets the lock")),
+        What::View { number, .. } => say(format!("{name} begins view {number}")),
+        What::Stop(how) => say(format!("{name} {how}")),
+        What::Act(what) => say(format!("{name} {what}")),
+        What::Violate(violation) => {
+            say(format!("violation: {}", trace.describe(violation)));
+            step.violation = Some(ViolationView::of(violation));
+        }
+    }
+}

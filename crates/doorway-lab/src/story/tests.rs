@@ -1,0 +1,219 @@
+//! Stories of every algorithm and of every script.
+
+use doorway_core::algorithms::ALL;
+
+use super::*;
+use crate::source::Source;
+use crate::stories::{SCRIPTS, Script};
+
+const QUESTION: Question =
+    Question { acquires: None, losses: 0, duplicates: 0, crashes: 0, limit: 1_000_000 };
+
+/// Play words from the beginning.
+fn play(setup: &str, words: &[String]) -> Story {
+    let mut story = Story::begin(setup).unwrap();
+    for word in words {
+        story.step(word).unwrap();
+    }
+    story
+}
+
+#[test]
+fn every_algorithm_has_a_story_that_its_words_tell_again() {
+    for entry in ALL {
+        let setup = format!("{} n=3", entry.info.name);
+        for pick in ["oldest", "fair", "dice:7"] {
+            let mut story = Story::begin(&setup).unwrap();
+            let steps = story.go(pick.parse().unwrap(), Until::Steps(150));
+            // A refuted algorithm may end in a deadlock before anybody has entered.
+            let ended = entry.info.refuted.is_some() && story.violation().is_some();
+            assert!(ended || steps.len() == 150, "{setup}, {pick}: {} steps", steps.len());
+            let entered = steps.iter().any(|step| step.entered);
+            assert!(ended || entered, "{setup}, {pick}: nobody enters");
+            let words: Vec<String> = steps.iter().map(|step| step.word.clone()).collect();
+            assert_eq!(story.words(), words);
+            let again = play(&setup, &words);
+            assert_eq!(again.print(), story.print(), "{setup}, {pick}");
+            assert_eq!(words::split(&words.concat()).unwrap(), words);
+            for at in [0, 1, 63, 64, 65, words.len()] {
+                let at = at.min(words.len());
+                let (early, played) = (story.at(at), play(&setup, &words[..at]));
+                assert_eq!(early.world(), played.world(), "{setup}, {pick}, {at} steps");
+                assert_eq!((early.print(), early.len()), (played.print(), at));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_step_names_a_rule_and_the_lines_that_ran() {
+    for entry in ALL {
+        let mut story = Story::begin(&format!("{} n=4", entry.info.name)).unwrap();
+        let lines = Source::of(entry.info.name).unwrap().text.lines().count();
+        let fields = story.view(Vec::new()).frame.unwrap().fields;
+        assert!(fields.iter().all(|name| !name.is_empty()), "{}", entry.info.name);
+        for step in story.go(Pick::Dice(3), Until::Steps(200)) {
+            // The table of the page has a row for each field, whatever its value is.
+            assert_eq!(step.state.fields.len(), fields.len(), "{}", entry.info.name);
+            assert!(!step.rules.is_empty(), "{}: {}", entry.info.name, step.word);
+            assert!(!step.lines.is_empty(), "{}: {}", entry.info.name, step.word);
+            assert!(step.lines.iter().all(|(from, to)| from <= to && *to <= lines));
+        }
+    }
+}
+
+#[test]
+fn every_script_is_on_the_shelf_and_is_told_as_a_story() {
+    assert_eq!(cards().len(), SCRIPTS.len());
+    for Script { name: id, text, .. } in SCRIPTS {
+        let outcome = script::run(text).unwrap();
+        let told = Story::read(text).unwrap();
+        assert_eq!(told.story.len(), told.words.len(), "{id}");
+        let again = play(told.story.setup(), &told.words);
+        assert_eq!(again.print(), told.story.print(), "{id}");
+        let expected = outcome.violation.as_ref().map(ToString::to_string);
+        assert_eq!(told.violation.map(|violation| violation.text), expected, "{id}");
+        if told.round.is_none() {
+            let ended = again.violation().map(|violation| violation.to_string());
+            assert_eq!(ended, expected, "{id}");
+        }
+        let script = told.story.script().unwrap_or_else(|why| panic!("{id}: {why}"));
+        let reread = Story::read(&script).unwrap();
+        assert_eq!(reread.words, told.words, "{id}");
+    }
+}
+
+#[test]
+fn messages_add_up_and_each_is_paid_by_a_request() {
+    // Two nodes ask; each entry costs 2(N-1) = 4 messages, and no other node pays.
+    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
+    for word in ["a1", "a2"] {
+        story.step(word).unwrap();
+    }
+    let mut steps = story.at(0).retell();
+    steps.extend(story.retell());
+    for _ in 0..2 {
+        steps.extend(story.go(Pick::Oldest, Until::Entry));
+        let inside = steps.last().unwrap().node;
+        steps.push(story.step(&format!("r{inside}")).unwrap());
+    }
+    let paid = |node: u32| {
+        let sends = steps.iter().flat_map(|step| &step.sends);
+        sends.filter(|send| send.pays == Some((node, 1))).count()
+    };
+    assert_eq!((paid(1), paid(2), paid(3)), (4, 4, 0));
+    let claim = story.view(Vec::new()).frame.unwrap().group.claim;
+    assert_eq!((claim.text.as_str(), claim.least, claim.most), ("2(N-1)", 4.0, Some(4.0)));
+}
+
+#[test]
+fn choices_are_grouped_by_message() {
+    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
+    story.step("a2").unwrap();
+    let view = story.view(Vec::new());
+    let messages: Vec<_> = view.choices.iter().filter(|choice| choice.kind == "message").collect();
+    let told: Vec<_> = messages.iter().map(|it| (it.from, it.node, it.words.clone())).collect();
+    let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+    assert_eq!(told[0], (Some(2), 1, words(["d2-1", "x2-1", "u2-1"])));
+    assert_eq!(told.len(), 2);
+    for choice in view.choices {
+        for word in choice.words {
+            story.clone().step(&word).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_lost_message_and_those_of_a_crashed_node_are_told() {
+    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
+    let ids: Vec<u64> = story.step("a2").unwrap().sends.iter().map(|send| send.id).collect();
+    assert_eq!(story.step("x2-1").unwrap().lost, ids[..1]);
+    assert_eq!(story.step("c3").unwrap().lost, ids[1..]);
+    assert_eq!(story.step("k2-3").unwrap().state.phase, "waiting");
+    assert!(story.step("a3").unwrap_err().why.contains("has crashed"));
+}
+
+#[test]
+fn impossible_steps_are_refused_with_a_sentence() {
+    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
+    for word in ["", "r1", "w1", "d1-2", "k1-2", "f9", "q", "d1-2.0", "a1.5", "s1"] {
+        let refused = story.step(word).unwrap_err();
+        assert_eq!(refused.step, 1, "{word}");
+        assert!(refused.why.len() > 10, "{word}");
+    }
+    assert!(Story::begin("nonsense n=3").unwrap_err().contains("no algorithm 'nonsense'"));
+    assert!(Story::begin("ricart-agrawala n=1000").is_err());
+    assert!(Story::begin("ricart-agrawala n=3\nacquire 1").unwrap_err().contains("quorum"));
+    assert!(Story::begin("").is_err());
+    assert!("coin".parse::<Pick>().is_err());
+    assert!("supper".parse::<Until>().is_err());
+}
+
+#[test]
+fn nothing_happens_after_a_violation() {
+    let told = Story::read(script_of("maekawa-slides-printed/two-inquiries").unwrap()).unwrap();
+    let mut story = told.story;
+    assert!(story.next(false).is_empty());
+    assert!(story.step("a4").unwrap_err().why.contains("inside together"));
+    assert!(story.go(Pick::Fair, Until::Steps(5)).is_empty());
+    assert_eq!(told.notes[0].0, 0);
+    assert!(told.notes.iter().any(|(at, note)| *at > 0 && note.contains("inquires twice")));
+}
+
+#[test]
+fn from_here_says_whether_it_can_still_go_wrong_and_since_when_not() {
+    let ask = |story: &Story| story.from_here(&QUESTION, &mut |_, _| true).unwrap();
+    let start = Story::begin("maekawa-sequential-self-first n=3").unwrap();
+    let Answer::Possible { steps, violation, .. } = ask(&start) else { panic!("it can go wrong") };
+    assert_eq!(violation.property, "stuck");
+    let end = play(start.setup(), &steps);
+    assert_eq!(end.violation().unwrap().to_string(), violation.text, "the way leads there");
+    assert!(end.from_here(&QUESTION, &mut |_, _| true).is_err(), "it has gone wrong");
+    let fine = play("maekawa-sequential n=3", &steps[..2]);
+    assert!(matches!(ask(&fine), Answer::Impossible { since: 0, .. }));
+    // A loss is a fault of the network, after which a node waits for ever.
+    let lossy = Question { acquires: Some(0), losses: 1, ..QUESTION };
+    let mut asked = Story::begin("ricart-agrawala n=3").unwrap();
+    asked.step("a1").unwrap();
+    let answer = asked.from_here(&lossy, &mut |_, _| true).unwrap();
+    assert!(matches!(answer, Answer::Possible { .. }), "{answer:?}");
+    asked.step("d1-2").unwrap();
+    asked.step("d2-1").unwrap();
+    asked.step("d1-3").unwrap();
+    asked.step("d3-1").unwrap();
+    let answer = asked.from_here(&lossy, &mut |_, _| true).unwrap();
+    assert!(matches!(answer, Answer::Impossible { since: 5, .. }), "{answer:?}");
+    assert!(asked.from_here(&Question { acquires: None, ..lossy }, &mut |_, _| true).is_err());
+    let stopped = start.from_here(&Question { limit: 3, ..QUESTION }, &mut |_, _| true).unwrap();
+    assert!(matches!(stopped, Answer::NotExhausted { .. }));
+}
+
+#[test]
+fn an_atlas_has_the_worlds_that_the_checker_visits() {
+    for setup in ["ricart-agrawala n=3", "naimi-trehel n=3", "le-lann n=3", "maekawa n=2"] {
+        let story = Story::begin(setup).unwrap();
+        let mut world = story.world().clone();
+        let limits = world.limits_mut();
+        (limits.losses, limits.duplicates, limits.crashes) = (0, 0, 0);
+        limits.withdrawing = false;
+        let report = crate::check::Check::safety(&world, 100_000).run();
+        let visited = (report.progress.states as usize, report.progress.steps as usize);
+        assert_eq!(story.atlas().unwrap().size(), visited, "{setup}");
+    }
+}
+
+#[test]
+fn a_recording_is_told_with_the_names_of_its_nodes() {
+    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
+    story.go(Pick::Fair, Until::Steps(40));
+    let names = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let view = recorded(&Trace { names: names.clone(), ..story.trace() });
+    assert_eq!(view.frame.unwrap().names, names);
+    let told = story.retell();
+    let entries = |steps: &[StepView]| steps.iter().filter(|step| step.entered).count();
+    let sends = |steps: &[StepView]| steps.iter().map(|step| step.sends.len()).sum::<usize>();
+    assert_eq!(entries(&view.steps), entries(&told));
+    assert_eq!(sends(&view.steps), sends(&told));
+    assert!(view.steps.iter().all(|step| step.say.is_some()));
+    assert_eq!(story.csv().lines().count(), 41);
+}
