@@ -57,9 +57,11 @@ mod pattern;
 mod readme {}
 pub mod recording;
 mod report;
+mod rules;
 mod session;
 #[cfg(feature = "clock")]
 mod timer;
+mod versions;
 
 pub use backoff::Backoff;
 pub use clock::{ClockReading, LeaseClock, Moment};
@@ -70,12 +72,13 @@ pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use pattern::{NamePattern, PatternError};
 pub use report::{
-    Absent, AuditEntry, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus, Scope,
-    SeatReport, SeatRole, SeatState, Waiter,
+    Absent, AuditEntry, EtcdReport, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus,
+    RulesReport, Scope, SeatReport, SeatRole, SeatState, Waiter,
 };
+pub use rules::{KeyChange, NAMES, RULES_LIMIT, RuleChange, RuleTable, RuleTables};
 pub use session::{
-    Ask, Claim, Claims, ClientInfo, Code, Greeting, Hello, Life, MembersRequest, Opening, Refusal,
-    Reply, Request, Secret, SessionId, VERSIONS, Wait, Welcome,
+    Ask, Claim, Claims, ClientInfo, Code, DirectoryId, Greeting, Hello, Life, MembersRequest,
+    NodeIdentity, Opening, Refusal, Reply, Request, Secret, SessionId, VERSIONS, Wait, Welcome,
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;

@@ -27,6 +27,16 @@ pub struct Header {
     pub members: Vec<String>,
     /// When the node started, in microseconds since 1970; all other times count from there.
     pub began: u64,
+    /// Whether the recording begins while its lock is in use. Such a recording is of one lock. Its
+    /// first line about the lock tells how the lock stands at this node, and nothing is known of
+    /// what came before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// The last line of a recording that was not cut off.
@@ -44,6 +54,10 @@ pub enum End {
     Stop,
     /// The locks did more than could be written in time, so the recording was given up.
     Overflow,
+    /// The time for which the lock was to be recorded was over.
+    Time,
+    /// The node could not be asked, and has recorded nothing.
+    Missing,
 }
 
 /// One event of a lock at the node.
@@ -98,6 +112,10 @@ pub enum Event {
     Receive {
         /// The name of the sender.
         from: String,
+        /// Whether the message was sent before the recording of its sender began, in a recording
+        /// that is partial.
+        #[serde(default, skip_serializing_if = "is_false")]
+        early: bool,
     },
     /// The node refuses the message that has just arrived.
     Refuse {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Fence;
+use crate::{Fence, RuleTable};
 
 /// Everything that a node could find out about one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -10,7 +10,8 @@ use crate::Fence;
 pub struct LockReport {
     /// The name of the lock.
     pub lock: String,
-    /// The algorithm that serves the lock.
+    /// The algorithm that serves the lock, and after a comma how the members are arranged for it,
+    /// as in `maekawa, quorums grid` or `central, coordinator b`.
     pub algorithm: String,
     /// How many clients may hold the lock at once.
     pub permits: u32,
@@ -184,6 +185,37 @@ pub struct MembersReport {
     pub no_quorum_ms: Option<u64>,
     /// Why this node cannot grant locks as a member of the group, and what to do; none if it can.
     pub trouble: Option<String>,
+    /// The etcd by which the members agree; none if they agree by Raft. With etcd nobody votes.
+    pub etcd: Option<EtcdReport>,
+    /// The rules for locks on which the group has agreed; none before it is founded.
+    pub rules: Option<RulesReport>,
+}
+
+/// The etcd by which a group agrees, as one of its nodes sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EtcdReport {
+    /// The addresses of its servers.
+    pub addresses: Vec<String>,
+    /// For how long this node could not use it, in milliseconds; none if it can.
+    pub unreachable_ms: Option<u64>,
+    /// Something that an operator should know although etcd answers, such as an alarm of etcd.
+    pub warning: Option<String>,
+}
+
+/// The rules for locks of a group that agrees on its members.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RulesReport {
+    /// A hash of the rules, in hexadecimal digits.
+    pub digest: String,
+    /// The rules in their order, each with its keys and their values. The first rule whose `names`
+    /// match counts. The last rule has no `names`, and counts for all other locks.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<BTreeMap<String, String>>))]
+    pub tables: Vec<RuleTable>,
+    /// How the settings of the node differ from these rules, and what to do; none if they do not.
+    /// The rules of the group count.
+    pub differs: Option<String>,
 }
 
 /// A machine that belongs to a group.
@@ -235,6 +267,8 @@ pub enum SeatRole {
     Voter,
     /// It learns what was decided, and does not vote.
     Learner,
+    /// It takes part. Nobody votes, because the members agree by etcd.
+    Member,
 }
 
 /// Whether a machine takes part in the newest view.

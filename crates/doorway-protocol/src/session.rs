@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::report::{AuditEntry, LockReport, Locks, MembersReport, NodeStatus, Scope};
-use crate::{Fence, Mode, Name};
+use crate::versions::OpeningOnWire;
+use crate::{Fence, Mode, Name, RuleTables};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
-pub const VERSIONS: (u16, u16) = (1, 2);
+pub const VERSIONS: (u16, u16) = (1, 3);
 
 /// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,6 +37,28 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// The random number that a node keeps in its data directory. A node without a directory draws it
+/// at each start. A node whose directory was emptied has another one, because nothing is left of
+/// the sessions that it gave before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct DirectoryId(pub [u8; 16]);
+
+impl std::fmt::Debug for DirectoryId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DirectoryId({:032x})", u128::from_be_bytes(self.0))
+    }
+}
+
+/// Which node gave a session. No other node knows of the session, and none may believe what its
+/// client claims.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NodeIdentity {
+    /// The name of the node.
+    pub name: String,
+    /// Its data directory.
+    pub directory: DirectoryId,
+}
+
 /// The first message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hello {
@@ -63,6 +86,7 @@ pub struct ClientInfo {
 
 /// The session that a client wants to begin or to resume.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "OpeningOnWire", into = "OpeningOnWire")]
 pub enum Opening {
     /// No session: the client only asks questions.
     Visit,
@@ -77,6 +101,9 @@ pub enum Opening {
     },
     /// The session that the client had before its connection broke or the node was restarted.
     Resume {
+        /// The node that gave the session; none if its welcome did not tell, as before version 3 of
+        /// the protocol. Such a node does not understand a client that names it.
+        node: Option<NodeIdentity>,
         /// The number of the session.
         session: SessionId,
         /// The secret of the session.
@@ -161,7 +188,7 @@ pub struct Claim {
 pub type Greeting = Result<Welcome, Refusal>;
 
 /// The answer of a node to a client that it serves.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Welcome {
     /// The version of the protocol that both sides speak from now on.
     pub version: u16,
@@ -179,6 +206,8 @@ pub struct Welcome {
     /// The claims of a resumed session that it does not hold any more. Those that do not fit into
     /// this frame follow as [`Reply::Lost`].
     pub lost: Vec<Claim>,
+    /// The data directory of the node. It is sent since version 3 of the protocol.
+    pub directory: Option<DirectoryId>,
 }
 
 /// Why a node does not do what a client asked for. The request has changed nothing.
@@ -225,6 +254,9 @@ pub enum Code {
     Unavailable,
     /// The lock is out of order until the next view begins.
     Broken,
+    /// The session that the client wants to resume is one of another node, which may still keep it.
+    /// Only a client that names the node of its session gets this answer.
+    Elsewhere,
 }
 
 /// How long to wait for a lock.
@@ -348,6 +380,19 @@ pub enum MembersRequest {
     /// Report what operators did, after the entry with this number. Only the user of the node and
     /// root may ask for it. Answered by [`Reply::Audit`].
     Log(u64),
+    /// Change the rules for locks.
+    Rules {
+        /// The new rules, all of them.
+        rules: RuleTables,
+        /// The hash of the rules that they replace. If the group has others by now, nothing is
+        /// changed.
+        replaces: u64,
+        /// True to change them even if more clients hold a lock than the new rules let in.
+        force: bool,
+    },
+    /// Report how the rules arrange the members, also in a group whose members are fixed. Answered
+    /// by [`Reply::Arranged`].
+    Arranged,
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.
@@ -377,6 +422,9 @@ pub enum Reply {
     Members(u64, Box<MembersReport>),
     /// The next entries of the audit log, the oldest first; none if there are no more.
     Audit(u64, Vec<AuditEntry>),
+    /// How the rules arrange the members, one line for people each: the rules that say something
+    /// about it, and what differs from them in this view or without one of the members.
+    Arranged(u64, Vec<String>),
 }
 
 impl Reply {
@@ -392,7 +440,8 @@ impl Reply {
             | Self::Status(number, _)
             | Self::Done(number)
             | Self::Members(number, _)
-            | Self::Audit(number, _) => Some(*number),
+            | Self::Audit(number, _)
+            | Self::Arranged(number, _) => Some(*number),
             Self::Lost(..) | Self::Stopping(_) => None,
         }
     }

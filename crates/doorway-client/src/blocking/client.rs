@@ -280,6 +280,7 @@ mod tests {
                 session: Some((SessionId(1), Secret([1; 16]))),
                 ttl_ms: 60_000,
                 lost: vec![],
+                directory: None,
             };
             let mut bytes = vec![];
             put(&Greeting::Ok(welcome), &mut bytes);

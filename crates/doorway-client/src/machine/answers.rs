@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Code, Fence, FrameError, Greeting, Moment, Name, Refusal, Reply, Request, VERSIONS, Welcome,
-    put,
+    Code, Fence, FrameError, Greeting, Moment, Name, NodeIdentity, Refusal, Reply, Request,
+    VERSIONS, Welcome, put,
 };
 
 use super::lease::OpenSession;
@@ -76,22 +76,30 @@ impl SessionMachine {
         resume: bool,
         welcome: Welcome,
     ) -> Result<(), FrameError> {
-        let Welcome { version, node, scope, session, ttl_ms, lost } = welcome;
+        let Welcome { version, node, scope, session, ttl_ms, lost, directory } = welcome;
         if !(VERSIONS.0..=VERSIONS.1).contains(&version) {
             return Err(FrameError::Garbled);
         }
         let ttl = Duration::from_millis(ttl_ms.into());
+        let by = directory.map(|directory| NodeIdentity { name: node.clone(), directory });
         match (&mut self.session, session, self.setup.session) {
             (Some(known), Some((id, secret)), _) => {
                 let proven = known.proven.max(said);
-                *known = OpenSession { id, secret, ttl, proven, ..known.clone() };
+                *known = OpenSession { id, secret, node: by, ttl, proven, ..known.clone() };
             }
             (None, Some((id, secret)), Some((asked, life))) => {
-                let (place, proven, grace) = (self.place.clone(), said, Moment(0));
-                // Over a network no session lives with its processes.
-                let asked = if self.setup.network { ttl } else { asked };
-                self.session =
-                    Some(OpenSession { id, secret, place, ttl, asked, life, proven, grace });
+                self.session = Some(OpenSession {
+                    id,
+                    secret,
+                    node: by,
+                    place: self.place.clone(),
+                    ttl,
+                    // Over a network no session lives with its processes.
+                    asked: if self.setup.network { ttl } else { asked },
+                    life,
+                    proven: said,
+                    grace: Moment(0),
+                });
             }
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
@@ -133,7 +141,13 @@ impl SessionMachine {
                 self.turn_away(&refusal.text);
                 self.phase = Phase::Broken;
             }
-            Code::Gone => self.lose_all(&refusal.text),
+            // Our node may still keep what we hold, and may be found at this place again. Our clock
+            // says when it is lost.
+            Code::Elsewhere if self.is_bound() && self.deadline().is_some() => {
+                self.turn_away(&refusal.text);
+                self.phase = Phase::Broken;
+            }
+            Code::Gone | Code::Elsewhere => self.lose_all(&refusal.text),
             _ => {
                 self.lose_all(&refusal.text);
                 self.close(refusal);

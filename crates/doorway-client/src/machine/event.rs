@@ -100,6 +100,8 @@ pub enum Answer {
     Members(Box<MembersReport>),
     /// The next entries of the audit log of the group, the oldest first.
     Audit(Vec<AuditEntry>),
+    /// How the rules for locks arrange the members, one line for people each.
+    Arranged(Vec<String>),
 }
 
 impl Answer {
@@ -113,6 +115,7 @@ impl Answer {
             Reply::Done(number) => (number, Self::Done),
             Reply::Members(number, report) => (number, Self::Members(report)),
             Reply::Audit(number, entries) => (number, Self::Audit(entries)),
+            Reply::Arranged(number, lines) => (number, Self::Arranged(lines)),
             _ => return None,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, Moment, Secret, SessionId};
+use doorway_protocol::{Life, Moment, NodeIdentity, Secret, SessionId};
 
 use super::UNLIMITED;
 
@@ -28,7 +28,10 @@ pub enum State {
 pub(super) struct OpenSession {
     pub(super) id: SessionId,
     pub(super) secret: Secret,
-    /// The place of the node that opened the session. No other node knows of it.
+    /// The node that opened the session, if its welcome has told. No other node knows of the
+    /// session.
+    pub(super) node: Option<NodeIdentity>,
+    /// The place at which that node was.
     pub(super) place: String,
     pub(super) ttl: Duration,
     /// The TTL that we asked for.

@@ -263,8 +263,10 @@ impl SessionMachine {
     /// Tell the machine that a connection was made to the node at this place, which may be another
     /// node than before, and whether it crosses a network.
     ///
-    /// A session exists at one node only. If this is another node, the machine gives up its
+    /// A session exists at one node only. If this is another place, the machine gives up its
     /// session: grants that it still holds are lost, and requests that wait are sent to this node.
+    /// If another node is at the same place, it says so: see
+    /// [`Code::Elsewhere`].
     pub fn connected_to(&mut self, now: Moment, place: &str, network: bool) {
         if self.phase != Phase::Disconnected {
             return;
@@ -369,6 +371,7 @@ impl SessionMachine {
                 pages = self.claims();
                 let first = pages.pop_front().unwrap_or_default();
                 Opening::Resume {
+                    node: session.node.clone(),
                     session: session.id,
                     secret: session.secret,
                     ttl_ms: millis(if session.lives_with_processes() {

@@ -74,6 +74,7 @@ pub(crate) fn welcome_as(
         session,
         ttl_ms: 10_000,
         lost: vec![],
+        directory: None,
     };
     let mut bytes = vec![];
     put(&Greeting::Ok(welcome), &mut bytes);
@@ -325,7 +326,8 @@ fn a_welcome_that_comes_too_late_opens_no_session() {
     let mut bytes = vec![];
     let session = Some((SessionId(7), Secret([1; 16])));
     let (node, scope, lost) = ("one".to_owned(), Scope::User, vec![]);
-    let welcome = Welcome { version: 1, node, scope, session, ttl_ms: 10_000, lost };
+    let directory = None;
+    let welcome = Welcome { version: 1, node, scope, session, ttl_ms: 10_000, lost, directory };
     put(&Greeting::Ok(welcome), &mut bytes);
     put(&Reply::Granted(number, Fence::new(1, 5)), &mut bytes);
     machine.receive(at(9600), &bytes);

@@ -1,10 +1,10 @@
 //! One sample of each message.
 
 use doorway_protocol::{
-    Absent, Ask, Claim, Claims, ClientInfo, Code, Fence, Greeting, Hello, Holder, Life, LockLine,
-    LockReport, Locks, MembersReport, MembersRequest, Mode, Name, NodeStatus, Opening, Refusal,
-    Reply, Request, Scope, SeatReport, SeatRole, SeatState, Secret, SessionId, Wait, Waiter,
-    Welcome, put,
+    Absent, Ask, Claim, Claims, ClientInfo, Code, DirectoryId, EtcdReport, Fence, Greeting, Hello,
+    Holder, Life, LockLine, LockReport, Locks, MembersReport, MembersRequest, Mode, Name,
+    NodeIdentity, NodeStatus, Opening, Refusal, Reply, Request, RuleTables, RulesReport, Scope,
+    SeatReport, SeatRole, SeatState, Secret, SessionId, Wait, Waiter, Welcome, put,
 };
 use serde::Serialize;
 
@@ -38,7 +38,8 @@ fn refusal(code: Code) -> Refusal {
 }
 
 pub(crate) fn hellos() -> Vec<Hello> {
-    let resume = Opening::Resume {
+    let resume = |node| Opening::Resume {
+        node,
         session: SessionId(5),
         secret: Secret([7; 16]),
         ttl_ms: 10_000,
@@ -49,7 +50,9 @@ pub(crate) fn hellos() -> Vec<Hello> {
     };
     let lives = [Life::Connection { inherited: false }, Life::Process { pid: 4321 }, Life::Lease];
     let new = lives.map(|life| Opening::New { ttl_ms: 500, life });
-    let openings = [Opening::Visit, resume].into_iter().chain(new);
+    let node = NodeIdentity { name: "one".to_owned(), directory: DirectoryId([9; 16]) };
+    let openings = [Opening::Visit, resume(None)].into_iter().chain(new);
+    let openings = openings.chain([resume(Some(node))]);
     let who = ClientInfo { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 };
     let hello = |opening| Hello {
         versions: (1, 1),
@@ -65,15 +68,17 @@ pub(crate) fn claims() -> Claims {
 }
 
 pub(crate) fn greetings() -> Vec<Greeting> {
-    let welcome = Welcome {
-        version: 1,
+    let welcome = |version, directory| Welcome {
+        version,
         node: "one".to_owned(),
         scope: Scope::Cluster,
         session: Some((SessionId(6), Secret([8; 16]))),
         ttl_ms: 10_000,
         lost: vec![claim()],
+        directory,
     };
-    vec![Ok(welcome), Err(refusal(Code::Gone))]
+    let directory = Some(DirectoryId([9; 16]));
+    vec![Ok(welcome(1, None)), Err(refusal(Code::Gone)), Ok(welcome(3, directory))]
 }
 
 pub(crate) fn requests() -> Vec<Request> {
@@ -104,6 +109,11 @@ pub(crate) fn requests() -> Vec<Request> {
         Request::Members(19, MembersRequest::Replace { name: "b".to_owned() }),
         Request::Members(20, MembersRequest::Lease(5000)),
         Request::Members(21, MembersRequest::Log(7)),
+        Request::Members(
+            22,
+            MembersRequest::Rules { rules: rules(), replaces: 0xcbf2_9ce4, force: true },
+        ),
+        Request::Members(23, MembersRequest::Arranged),
     ]
 }
 
@@ -181,13 +191,33 @@ fn members() -> MembersReport {
             seat("a", SeatRole::Leader, SeatState::InView, None),
             seat("b", SeatRole::Voter, SeatState::Waiting, None),
             seat("c", SeatRole::Learner, SeatState::Away, Some(42_000)),
-            seat("d", SeatRole::Learner, SeatState::Evicted, None),
+            seat("d", SeatRole::Member, SeatState::Evicted, None),
         ],
         voters: 2,
         reachable: 1,
         no_quorum_ms: Some(3000),
         trouble: Some("start b".to_owned()),
+        etcd: Some(EtcdReport {
+            addresses: vec!["http://e1:2379".to_owned()],
+            unreachable_ms: Some(4000),
+            warning: Some("alarm".to_owned()),
+        }),
+        rules: Some(RulesReport {
+            digest: "cbf29ce484222325".to_owned(),
+            tables: rules().0,
+            differs: Some("permits differ".to_owned()),
+        }),
     }
+}
+
+fn rules() -> RuleTables {
+    let table = |keys: &[(&str, &str)]| {
+        keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    RuleTables(vec![
+        table(&[("names", "slots"), ("algorithm", "raymond-k"), ("permits", "3")]),
+        table(&[("algorithm", "lamport")]),
+    ])
 }
 
 pub(crate) fn replies() -> Vec<Reply> {
@@ -207,6 +237,7 @@ pub(crate) fn replies() -> Vec<Reply> {
         Code::Gone,
         Code::Unavailable,
         Code::Broken,
+        Code::Elsewhere,
     ];
     let mut replies = vec![Reply::Granted(1, fence())];
     replies.extend(codes.map(|code| Reply::Refused(2, refusal(code))));
@@ -220,6 +251,7 @@ pub(crate) fn replies() -> Vec<Reply> {
         Reply::Lost(name("deploy"), fence(), "broken".to_owned()),
         Reply::Stopping(2000),
         Reply::Members(9, Box::new(members())),
+        Reply::Arranged(23, vec!["locks `x*`: maekawa, quorums grid".to_owned()]),
     ]);
     replies
 }
