@@ -132,7 +132,7 @@ impl Orders {
                         return Err("rule=PATTERN,ALGORITHM,PERMITS".into());
                     };
                     let (pattern, algorithm) = (pattern.to_owned(), algorithm.to_owned());
-                    config.rules.push(RuleConfig { pattern, algorithm, permits: permits.parse()? });
+                    config.rules.push(RuleConfig::new(pattern, algorithm, permits.parse()?));
                 }
                 "data" => config.data = Some(value.into()),
                 "certificates" => certificates = Some(value.to_owned()),

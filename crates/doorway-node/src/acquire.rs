@@ -92,7 +92,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         let (handle, ask) = self.ask()?;
         let entered = handle.node().with_shard(handle.shard(), |shard, now, out| {
             shard.try_acquire(handle.slot(), ask(now), out)
-        })?;
+        });
+        let entered = entered.map_err(|ended| AcquireError::of(handle.name(), ended))?;
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 
@@ -102,11 +103,6 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         let handle = self.handle.as_ref().map_err(Clone::clone)?;
         let handle: &Handle =
             handle.as_ref().expect("a future is not polled after it has completed").borrow();
-        let info = handle.node().rule(handle.rule()).info;
-        if self.mode == Mode::Shared && !info.shared {
-            let name = handle.name().to_string();
-            return Err(AcquireError::NotShared { name, algorithm: info.name });
-        }
         let (mode, session) = (self.mode, self.session.number());
         Ok((handle, move |now| LockRequest { mode, session, now }))
     }
@@ -157,7 +153,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
             Err(ended) => {
                 let (handle, _) = self.ask()?;
                 handle.node().leave(handle.shard(), client);
-                Err(ended.into())
+                Err(AcquireError::of(handle.name(), ended))
             }
         }
     }

@@ -21,10 +21,11 @@ use crate::config::Config;
 use crate::error::StartError;
 use crate::holds::Promises;
 use crate::link::Incarnation;
-use crate::locks::{Rule, Shard, ShardEffects};
+use crate::locks::{Shard, ShardEffects};
 use crate::members::{
-    self, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, Orphan, OwnMembership,
-    PutId, Record, RecordError, Seat, SeatId, Standing, StoreHealth, Unsure, ViewStore,
+    self, AgreedRules, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, Orphan,
+    OwnMembership, PutId, Record, RecordError, Seat, SeatId, Standing, StoreHealth, Unsure,
+    ViewStore,
 };
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId};
@@ -38,8 +39,11 @@ pub(crate) struct AgreedGroup {
     pub(crate) views: Mutex<AgreedViews>,
     pub(crate) store: Arc<dyn ViewStore>,
     keeper: mpsc::UnboundedSender<members::Event>,
-    /// Makes the rules of a view, given the number of its members.
-    rules: Box<dyn Fn(usize) -> Vec<Rule> + Send + Sync>,
+    /// How many times in a row a lock may pass between clients of this node while another node
+    /// waits.
+    handovers: u32,
+    /// The rules by which locks are served now.
+    pub(crate) rules: watch::Sender<Arc<AgreedRules>>,
     status: watch::Sender<Standing>,
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
@@ -110,16 +114,15 @@ impl NodeShell {
         seed: u64,
         reclaiming: bool,
     ) -> Result<(Self, mpsc::UnboundedReceiver<members::Event>), StartError> {
-        let checked = config.check_agreed()?;
-        let me = NodeId(0);
-        let alone =
-            Arc::new(Seating { members: vec![config.me.clone()], me, rules: checked.rules });
+        // The rules of the settings count only until those of the group are known.
+        let rules = config.check_agreed()?;
+        let alone = Arc::new(Seating { members: vec![config.me.clone()], me: NodeId(0), rules });
+        let rules = config.lock_rules();
+        let rules = AgreedRules { digest: rules.tables().digest(), rules };
         let (keeper, events) = mpsc::unbounded_channel();
         let seat = store.seat();
-        let by_size = config.clone();
         let parts = ShellParts {
             me: PeerId(seat.0),
-            patterns: checked.patterns,
             seating: alone,
             seatings: Seatings::Agreed(RwLock::default()),
             peers: Vec::new(),
@@ -130,7 +133,8 @@ impl NodeShell {
                 views: Mutex::new(AgreedViews::new(seat, reclaiming)),
                 store,
                 keeper,
-                rules: Box::new(move |size| by_size.rules_for(size)),
+                handovers: config.handovers,
+                rules: watch::Sender::new(Arc::new(rules)),
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
                 promises: Promises::default(),
@@ -180,6 +184,12 @@ impl NodeShell {
         for peer in gone {
             peer.retire(self);
         }
+        for peer in self.peers() {
+            let processes = record.members_of(peer.id().seat());
+            if let Some(newest) = processes.map(|member| member.id).max() {
+                peer.has_process(newest.0);
+            }
+        }
     }
 
     fn view_members(&self, view: u64) -> Vec<String> {
@@ -197,6 +207,7 @@ impl NodeShell {
         let ended = self.ended();
         tokio::pin!(ended);
         let (mut records, mut holds) = (group.store.watch(), group.store.holds());
+        let mut rules = group.store.rules();
         let first = tokio::select! {
             _ = &mut ended => return,
             first = records.wait_for(Option::is_some) => match first {
@@ -205,13 +216,16 @@ impl NodeShell {
             },
         };
         let Some(first) = first else { return };
-        let keeper = Keeper::new(group.store.seat(), self.digest, nonce, first);
+        let own = group.rules.borrow().digest;
+        let keeper = Keeper::new(group.store.seat(), own, nonce, first);
         let mut puts = JoinSet::new();
         let mut host = MembershipHost { shell: &self, group, puts: &mut puts };
         let reclaiming = self.is_reclaiming();
         let held = Arc::clone(&holds.borrow_and_update());
+        let agreed = Arc::clone(&rules.borrow_and_update());
+        let now = self.both_clocks();
         let mut membership =
-            OwnMembership::begin(keeper, held, reclaiming, self.both_clocks(), &mut host);
+            OwnMembership::begin(keeper, held, &agreed, reclaiming, now, &mut host);
         let mut tick = membership.tick();
         let mut ticks = ticks(tick);
         let mut leads = false;
@@ -233,6 +247,12 @@ impl NodeShell {
                     }
                     let Some(record) = records.borrow_and_update().clone() else { continue };
                     members::Event::Record(record)
+                }
+                Ok(()) = rules.changed() => {
+                    let agreed = Arc::clone(&rules.borrow_and_update());
+                    let mut host = MembershipHost { shell: &self, group, puts: &mut puts };
+                    membership.learn_rules(self.both_clocks(), &agreed, &mut host);
+                    continue;
                 }
                 Ok(()) = holds.changed() => {
                     members::Event::Holds(Arc::clone(&holds.borrow_and_update()))
@@ -317,9 +337,31 @@ impl AgreedHost for ViewsHost<'_> {
         self.shell.tell_all(message);
     }
 
-    fn stop_shards(&mut self, view: AgreedView) -> Vec<HeldLock> {
+    fn use_rules(&mut self, rules: &AgreedRules) {
+        let members = vec![self.shell.name().to_owned()];
+        let book = rules.rules.arrange(&members, self.group.handovers, Some(rules.digest));
+        let seating = Arc::new(Seating { members, me: NodeId(0), rules: book });
+        for index in 0..self.shell.shards() {
+            let use_rules = |shard: &mut Shard, _, out: &mut ShardEffects| {
+                shard.use_rules(&seating, out);
+            };
+            self.shell.with_shard_deferred(index, self.effects, use_rules);
+        }
+        self.group.rules.send_replace(Arc::new(rules.clone()));
+    }
+
+    fn stop_shards(&mut self, view: AgreedView, rules: &AgreedRules) -> Vec<HeldLock> {
         let number = view.number;
-        self.shell.seatings.push(view, &self.group.rules);
+        let names = view.names();
+        let book = rules.rules.arrange(&names, self.group.handovers, Some(rules.digest));
+        self.shell.seatings.push(view, book);
+        self.group.rules.send_if_modified(|known| {
+            let changed = **known != *rules;
+            if changed {
+                *known = Arc::new(rules.clone());
+            }
+            changed
+        });
         self.shell.stop_shards(number)
     }
 
@@ -330,8 +372,7 @@ impl AgreedHost for ViewsHost<'_> {
     }
 
     fn shut_door(&mut self, name: &Name) {
-        let rule = self.shell.rule_of(name);
-        self.shell.shard(self.shell.shard_of(name)).shut_door(name, rule);
+        self.shell.shard(self.shell.shard_of(name)).shut_door(name);
     }
 
     fn open_door(&mut self, name: &Name) -> bool {
@@ -441,6 +482,11 @@ impl KeeperHost for MembershipHost<'_> {
             }
             KeeperNotice::Blocked(why) => {
                 tracing::warn!(%why, "this node cannot become a member; it tries again");
+            }
+            KeeperNotice::UnusableRules(why) => {
+                let text = "the rules for locks of the group cannot be run by this version of \
+                            doorway; install the version of the other members";
+                tracing::error!(why, "{text}");
             }
             KeeperNotice::GaveUp(away) => {
                 tracing::warn!(away, "no connection with members that the group can reach");

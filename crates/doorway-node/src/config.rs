@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use doorway_protocol::{LABEL, NamePattern, is_label};
+use doorway_protocol::{LABEL, is_label};
 
-use crate::lock_clients::{Describe, OnLost};
-use crate::locks::{Rule, RuleError};
-use crate::members::SEATS_LIMIT;
-use crate::patterns::Patterns;
+use crate::lock_clients::{AnswerMembers, Describe, OnLost};
+use crate::lock_rules::{LockRules, Members, RuleConfig};
+use crate::locks::{RuleBook, RuleError};
 use crate::views::{EpochStore, Fixed, StoreError, Volatile};
 
 /// The configuration of a node. [`Config::default`] is a node without peers: no certificate, no
@@ -48,6 +47,10 @@ pub struct Config {
     pub describe: Option<Describe>,
     /// Called when a session loses a lock that it holds.
     pub on_lost: Option<OnLost>,
+    /// Answers the questions of services at other members: see [`Node::ask_members`].
+    ///
+    /// [`Node::ask_members`]: crate::Node::ask_members
+    pub answer: Option<AnswerMembers>,
     /// How many requests may wait at this node at a time. It also limits how many messages, but at
     /// least 1024, may wait for a member that does not acknowledge them. Beyond either limit the
     /// node grants only requests that need not wait.
@@ -72,17 +75,6 @@ pub struct MemberConfig {
     /// The address `host:port` at which it listens. The member itself binds it, and the others dial
     /// it.
     pub address: String,
-}
-
-/// Which algorithm serves the lock names that match a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleConfig {
-    /// A lock name, or the beginning of lock names followed by `*`.
-    pub pattern: String,
-    /// The algorithm.
-    pub algorithm: String,
-    /// How many clients may be inside at once.
-    pub permits: u32,
 }
 
 /// The certificates by which a node proves its name, as PEM.
@@ -117,6 +109,7 @@ impl Default for Config {
             record: None,
             describe: None,
             on_lost: None,
+            answer: None,
             outstanding: 1_000_000,
             keep_idle: 65_536,
             heartbeat: Duration::from_millis(500),
@@ -190,19 +183,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The parts of a configuration without mistakes, ready for use.
-pub(crate) struct ValidConfig {
-    pub(crate) patterns: Patterns,
-    pub(crate) rules: Vec<Rule>,
-}
-
 impl Config {
     /// Check the configuration without starting anything. The error lists all mistakes for which
     /// [`Node::start`] would refuse it.
     ///
     /// [`Node::start`]: crate::Node::start
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.check().map(drop)
+        self.check(Members::Fixed).map(drop)
     }
 
     /// Check the configuration of a node whose group agrees on its members, without starting
@@ -213,12 +200,13 @@ impl Config {
         self.check_agreed().map(drop)
     }
 
-    /// Check the configuration and report all mistakes at once.
-    pub(crate) fn check(&self) -> Result<ValidConfig, ConfigError> {
+    /// Check the configuration and report all mistakes at once. Returns the rules for its members.
+    pub(crate) fn check(&self, kind: Members) -> Result<RuleBook, ConfigError> {
         let mut mistakes = Vec::new();
         self.check_members(&mut mistakes);
-        let patterns = self.patterns(&mut mistakes);
-        let rules = self.all_rules(self.members.len(), &mut mistakes);
+        let rules = self.lock_rules();
+        let names = self.member_names();
+        let rules = rules.try_arrange(&names, kind, self.handovers, &mut mistakes);
         // A `silence` of zero is reported as not longer than the heartbeat.
         for (name, zero) in
             [("outstanding", self.outstanding == 0), ("heartbeat", self.heartbeat.is_zero())]
@@ -228,35 +216,20 @@ impl Config {
         if self.silence <= self.heartbeat {
             mistakes.push(Mistake::Impatient);
         }
-        if mistakes.is_empty() {
-            Ok(ValidConfig { patterns, rules })
-        } else {
-            Err(ConfigError(mistakes))
-        }
+        if mistakes.is_empty() { Ok(rules) } else { Err(ConfigError(mistakes)) }
     }
 
     /// Check the configuration of a node whose group agrees on its members: its rules must work for
-    /// every number of members.
-    pub(crate) fn check_agreed(&self) -> Result<ValidConfig, ConfigError> {
-        let mut checked = self.check()?;
-        let mut mistakes = Vec::new();
-        for size in (1..=SEATS_LIMIT).rev() {
-            let mut of_size = Vec::new();
-            checked.rules = self.all_rules(size, &mut of_size);
-            // One example for each rule is enough.
-            if mistakes.is_empty() {
-                mistakes = of_size;
-            }
-        }
-        if mistakes.is_empty() { Ok(checked) } else { Err(ConfigError(mistakes)) }
+    /// every number of members. Returns the rules for this node alone.
+    pub(crate) fn check_agreed(&self) -> Result<RuleBook, ConfigError> {
+        let alone = self.check(Members::Agreed)?;
+        let mistakes = self.lock_rules().check_all_sizes();
+        if mistakes.is_empty() { Ok(alone) } else { Err(ConfigError(mistakes)) }
     }
 
-    /// The rules of a view of this many members. [`Config::check_agreed`] has found no mistake.
-    pub(crate) fn rules_for(&self, size: usize) -> Vec<Rule> {
-        let mut mistakes = Vec::new();
-        let rules = self.all_rules(size, &mut mistakes);
-        debug_assert!(mistakes.is_empty(), "rules that work for every number of members");
-        rules
+    /// The rules for locks.
+    pub fn lock_rules(&self) -> LockRules {
+        LockRules { rules: self.rules.clone(), algorithm: self.algorithm.clone() }
     }
 
     /// The address of a member; empty if there is no such member.
@@ -267,11 +240,14 @@ impl Config {
 
     /// Open the store of the epoch, which also knows the members.
     pub(crate) fn store(&self) -> Result<Box<dyn EpochStore>, StoreError> {
-        let names = self.members.iter().map(|member| member.name.clone());
         Ok(match &self.data {
-            Some(directory) => Box::new(Fixed::open(names.collect(), directory)?),
+            Some(directory) => Box::new(Fixed::open(self.member_names(), directory)?),
             None => Box::new(Volatile::new(self.me.clone())),
         })
+    }
+
+    fn member_names(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.name.clone()).collect()
     }
 
     fn check_members(&self, mistakes: &mut Vec<Mistake>) {
@@ -294,60 +270,42 @@ impl Config {
         }
     }
 
-    fn patterns(&self, mistakes: &mut Vec<Mistake>) -> Patterns {
-        let mut patterns = Vec::new();
-        for RuleConfig { pattern, .. } in &self.rules {
-            match NamePattern::parse(pattern) {
-                Ok(pattern) => patterns.push(pattern),
-                Err(error) => {
-                    let (pattern, reason) = (pattern.clone(), error.to_string());
-                    mistakes.push(Mistake::BadPattern { pattern, reason });
-                }
-            }
-        }
-        Patterns::new(patterns)
-    }
-
-    fn all_rules(&self, size: usize, mistakes: &mut Vec<Mistake>) -> Vec<Rule> {
-        let others =
-            RuleConfig { pattern: "*".into(), algorithm: self.algorithm.clone(), permits: 1 };
-        let mut rules = Vec::new();
-        for RuleConfig { pattern, algorithm, permits } in self.rules.iter().chain([&others]) {
-            match Rule::new(algorithm, size, *permits, self.handovers) {
-                Ok(rule) => rules.push(rule),
-                Err(error) => {
-                    mistakes.push(Mistake::BadRule { pattern: pattern.clone(), error });
-                }
-            }
-        }
-        rules
-    }
-
     /// A hash of everything that must be the same at all members. It is part of the protocol, so
     /// the algorithm is spelled out: FNV-1a over texts, each followed by a byte that occurs in none
     /// of them.
     pub(crate) fn digest(&self) -> u64 {
-        self.digest_with(self.members.iter().map(|member| member.name.clone()))
-    }
-
-    /// The hash of everything that must be the same at all members of a group that agrees on its
-    /// members: its name and its rules. The name of a member cannot have a space, so no fixed group
-    /// has the same hash.
-    pub fn agreed_digest(&self) -> u64 {
-        self.digest_with(["agreed members".to_owned()].into_iter())
-    }
-
-    fn digest_with(&self, members: impl Iterator<Item = String>) -> u64 {
+        let members = self.members.iter().map(|member| member.name.clone());
         let rules = self.rules.iter().flat_map(|rule| {
-            [rule.pattern.clone(), rule.algorithm.clone(), rule.permits.to_string()]
+            let algorithm = told(&rule.algorithm);
+            let always = [rule.pattern.clone(), algorithm, rule.permits.to_string()];
+            // A key and its value are one text, which no pattern can be mistaken for.
+            let keys = rule.arrangement.keys();
+            let keys = keys.into_iter().map(|(key, value)| format!("\0{key}\0{value}"));
+            always.into_iter().chain(keys)
         });
-        let texts = [self.group.clone(), self.algorithm.clone()].into_iter();
-        let texts = texts.chain(members).chain(["rules".to_owned()]).chain(rules);
-        let bytes = texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]));
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        let texts = [self.group.clone(), told(&self.algorithm)].into_iter();
+        hash(texts.chain(members).chain(["rules".to_owned()]).chain(rules))
     }
+
+    /// The hash of what must be configured in the same way at all members of a group that agrees on
+    /// its members: its name. The group agrees on the rules. The name of a member cannot have a
+    /// space, so no fixed group has the same hash.
+    pub(crate) fn agreed_digest(&self) -> u64 {
+        hash([self.group.clone(), "agreed members".to_owned()].into_iter())
+    }
+}
+
+/// The text by which an algorithm is part of the hash. Earlier versions of the program had node 1
+/// as the coordinator of all locks, so they must not have the same hash.
+fn told(algorithm: &str) -> String {
+    if algorithm == "central" { "central by name".to_owned() } else { algorithm.to_owned() }
+}
+
+fn hash(texts: impl Iterator<Item = String>) -> u64 {
+    let bytes = texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]
@@ -357,7 +315,7 @@ mod tests {
     use super::*;
 
     fn rule(pattern: &str, algorithm: &str, permits: u32) -> RuleConfig {
-        RuleConfig { pattern: pattern.into(), algorithm: algorithm.into(), permits }
+        RuleConfig::new(pattern, algorithm, permits)
     }
 
     #[test]
@@ -379,7 +337,7 @@ mod tests {
             silence: Duration::from_millis(1),
             ..Config::default()
         };
-        let Err(ConfigError(mistakes)) = config.check() else {
+        let Err(ConfigError(mistakes)) = config.check(Members::Fixed) else {
             panic!("the configuration was accepted")
         };
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
@@ -393,7 +351,7 @@ mod tests {
             "the pattern `a*b` cannot be used: `*` may only stand at the end",
             "the pattern `` cannot be used: the name of a lock must not be empty",
             "the rule for `x` cannot be used: no algorithm is called `lampard`",
-            "the rule for `y` cannot be used: `le-lann` is not offered as a service; served are",
+            "the rule for `y` cannot be used: `le-lann` is not offered as a service, because its",
             "the rule for `z` cannot be used: lamport has no use for permits",
             "the rule for `k` cannot be used: a group has 1 to",
             "`outstanding` must not be zero",
@@ -408,11 +366,11 @@ mod tests {
     fn the_first_pattern_that_matches_counts() {
         let rules = ["deploy/web", "deploy/*", "*"].map(|pattern| rule(pattern, "lamport", 1));
         let config = Config { rules: rules.to_vec(), ..Config::default() };
-        let patterns = config.check().unwrap().patterns;
-        let rule = |name| patterns.rule(&Name::new(name).unwrap());
+        let rules = config.check(Members::Fixed).unwrap();
+        let rule = |name| rules.index_of(&Name::new(name).unwrap());
         assert_eq!(["deploy/web", "deploy/db", "deploy/", "else"].map(rule), [0, 1, 1, 2]);
-        let none = Config::default().check().unwrap().patterns;
-        assert_eq!(none.rule(&Name::new("x").unwrap()), 0);
+        let none = Config::default().check(Members::Fixed).unwrap();
+        assert_eq!(none.index_of(&Name::new("x").unwrap()), 0);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct NodeCounters {
     /// One entry for each rule, in the order of the configuration. The last entry counts the names
     /// that no pattern matches.
     pub rules: Vec<RuleCounters>,
+    /// The counters of rules that are not in force any more, because a group that agrees on its
+    /// members has changed them: one entry for each algorithm.
+    pub former: Vec<RuleCounters>,
     /// The links to the other members, each with the member's name.
     pub links: Vec<(String, LinkReport)>,
 }

@@ -1,6 +1,6 @@
 //! The errors of this crate. Each says whether anything has changed.
 
-use doorway_protocol::NameError;
+use doorway_protocol::{Name, NameError};
 
 use crate::config::ConfigError;
 use crate::locks::{ClientEnd, Fault};
@@ -49,11 +49,15 @@ pub enum AcquireError {
     Broken(Fault),
 }
 
-impl From<ClientEnd> for AcquireError {
-    fn from(ended: ClientEnd) -> Self {
+impl AcquireError {
+    /// Why a request for a lock has failed that has ended so.
+    pub(crate) fn of(lock: &Name, ended: ClientEnd) -> Self {
         match ended {
             ClientEnd::Lost => Self::Stopped,
             ClientEnd::Broken(fault) => Self::Broken(fault),
+            ClientEnd::NotShared(algorithm) => {
+                Self::NotShared { name: lock.to_string(), algorithm }
+            }
         }
     }
 }

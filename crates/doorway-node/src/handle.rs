@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use doorway_core::Info;
 use doorway_protocol::Name;
 
 use crate::acquire::Acquire;
@@ -22,7 +23,6 @@ pub struct Handle(Arc<Pinned>);
 struct Pinned {
     node: Arc<NodeRuntime>,
     name: Name,
-    rule: u32,
     shard: u32,
     slot: Slot,
 }
@@ -35,10 +35,9 @@ impl Drop for Pinned {
 
 impl Handle {
     pub(crate) fn new(node: Arc<NodeRuntime>, name: Name) -> Self {
-        let (shard, rule) = (node.shell.shard_of(&name), node.shell.rule_of(&name));
-        let slot = node.shell.shard(shard).open(&name, rule);
-        let (rule, shard) = (rule as u32, shard as u32);
-        Self(Arc::new(Pinned { node, name, rule, shard, slot }))
+        let shard = node.shell.shard_of(&name);
+        let slot = node.shell.shard(shard).open(&name);
+        Self(Arc::new(Pinned { node, name, shard: shard as u32, slot }))
     }
 
     /// The lock's name.
@@ -46,14 +45,26 @@ impl Handle {
         &self.0.name
     }
 
-    /// The name of the algorithm that serves the lock.
+    /// The name of the algorithm that serves the lock now. A group that agrees on its members may
+    /// change it.
     pub fn algorithm(&self) -> &'static str {
-        self.node().rule(self.rule()).info.name
+        self.info().name
     }
 
-    /// Does the lock have a shared mode, in which several clients can be inside?
+    /// How the lock is served now: the algorithm, and how the members are arranged for it.
+    pub fn arrangement(&self) -> String {
+        let shard = self.node().shard(self.shard());
+        shard.rule(self.slot()).title(self.name(), &shard.seating().members)
+    }
+
+    /// Does the lock have a shared mode now, in which several clients can be inside?
     pub fn serves_shared(&self) -> bool {
-        self.node().rule(self.rule()).info.shared
+        self.info().shared
+    }
+
+    /// The description of the algorithm that serves the lock now.
+    pub(crate) fn info(&self) -> Info {
+        self.node().shard(self.shard()).rule(self.slot()).info
     }
 
     /// Acquire the lock, exclusively unless the request is made [`Acquire::shared`].
@@ -102,10 +113,6 @@ impl Handle {
 
     pub(crate) fn slot(&self) -> Slot {
         self.0.slot
-    }
-
-    pub(crate) fn rule(&self) -> usize {
-        self.0.rule as usize
     }
 }
 

@@ -91,8 +91,8 @@
 //! are still inside. Clients that wait keep waiting and need not do anything. While a member is
 //! unreachable, the others go on. A lock then waits only if its algorithm needs that member:
 //!
-//! - `ricart-agrawala`, `lamport`, `readers-writers` and, in most cases, `raymond-k` need it at
-//!   every entry;
+//! - `ricart-agrawala`, `ricart-agrawala-ring`, `lamport`, `readers-writers` and, in most cases,
+//!   `raymond-k` need it at every entry;
 //! - `carvalho-roucairol` needs it at the first entry in a view, and after that member has asked
 //!   for the lock;
 //! - `suzuki-kasami`, `ricart-agrawala-token`, `naimi-trehel` and `raymond-tree` need it if it has
@@ -125,7 +125,8 @@
 //! node that was inside last enters again without a message. `readers-writers` lets clients that
 //! ask for the lock [`shared`](Acquire::shared) enter together, and `raymond-k` as many clients as
 //! there are permits. [`served`] names all algorithms that can be chosen; `doorway list` describes
-//! them.
+//! them. A rule can also arrange the members for its locks: their quorums, votes, tree, links,
+//! permits and coordinator ([`Arrangement`]).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -133,7 +134,7 @@
 //! use doorway_node::{Config, Node, RuleConfig};
 //!
 //! let rule = |pattern: &str, algorithm: &str, permits| {
-//!     RuleConfig { pattern: pattern.into(), algorithm: algorithm.into(), permits }
+//!     RuleConfig::new(pattern, algorithm, permits)
 //! };
 //! let rules = vec![rule("files/*", "readers-writers", 1), rule("slots", "raymond-k", 3)];
 //! let node = Node::start(Config { rules, ..Config::default() }).await?;
@@ -201,6 +202,7 @@
 
 mod acquire;
 mod agreed_group;
+mod arrangement;
 mod clock;
 mod config;
 mod counters;
@@ -210,6 +212,8 @@ mod handle;
 mod holds;
 pub mod link;
 mod lock_clients;
+mod lock_recording;
+mod lock_rules;
 pub mod locks;
 pub mod members;
 pub mod messages;
@@ -236,17 +240,21 @@ mod wait_span;
 
 pub use acquire::Acquire;
 pub use agreed_group::MembershipReport;
-pub use config::{Config, ConfigError, MemberConfig, Mistake, RuleConfig, TlsConfig};
+pub use arrangement::{Arrangement, QuorumChoice, TreeChoice};
+pub use config::{Config, ConfigError, MemberConfig, Mistake, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_protocol::{Fence, Mode, Name, NameError};
 pub use error::{AcquireError, Lost, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{ClosedLock, HoldError};
-pub use lock_clients::{Describe, LockClients, OnLost};
+pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost};
+pub use lock_recording::{LONGEST_RECORDING, LockRecording, RecordError};
+pub use lock_rules::{LockRules, RuleConfig};
 pub use locks::{Fault, LockCounters, RuleError, served};
 pub use net::{IdentityError, LinkReport, Network, Traffic};
 pub use node::Node;
+pub use questions::MemberAnswers;
 pub use reclaim::ReclaimError;
 pub use views::{EndReason, StoreError};
 pub use wait_report::{LockClient, WaitReport, Waiter};

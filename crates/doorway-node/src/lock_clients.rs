@@ -63,6 +63,30 @@ impl fmt::Debug for OnLost {
     }
 }
 
+/// A function that answers a question of the service at another member, in bytes that only services
+/// can read. The node calls it on the thread that has read the question, so it must not wait.
+#[derive(Clone)]
+pub struct AnswerMembers(Arc<Answering>);
+
+type Answering = dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync;
+
+impl AnswerMembers {
+    /// Answer by this function.
+    pub fn new(answer: impl Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(answer))
+    }
+
+    pub(crate) fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
+        self.0(question)
+    }
+}
+
+impl fmt::Debug for AnswerMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnswerMembers(..)")
+    }
+}
+
 /// The part of a description that is sent to others, cut at a character boundary.
 pub(crate) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(CLIENT_BYTES)]

@@ -68,6 +68,25 @@ pub enum Question {
     /// Which of your clients hold this lock or wait for it, and for which other locks do the
     /// sessions of its holders wait?
     Clients(Name),
+    /// A question of the service around the node, which alone can read it. Since version 2 of the
+    /// protocol, as are all that follow.
+    Service(Vec<u8>),
+    /// Record one lock, unless that recording has begun. Members that record also send this to all
+    /// others: what one of them has sent before it came before its recording began.
+    Record(RecordOrder),
+    /// What has been recorded by the order with this number?
+    Recorded(u64),
+}
+
+/// The order to record one lock for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RecordOrder {
+    /// A random number that names the recording at all members.
+    pub id: u64,
+    /// The lock.
+    pub lock: Name,
+    /// For how many milliseconds.
+    pub for_ms: u32,
 }
 
 /// The answer to a question.
@@ -75,6 +94,10 @@ pub enum Question {
 pub enum Answer {
     /// The clients of the lock, and the waiting requests of its holders' sessions for other locks.
     Clients(Vec<ClientReport>),
+    /// The answer of the service; none if it cannot answer.
+    Service(Option<Vec<u8>>),
+    /// What was recorded; none if this node knows of no such recording.
+    Recording(Option<Vec<u8>>),
 }
 
 /// The longest description of a session, in bytes, that is sent to other nodes.

@@ -16,9 +16,12 @@ use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
 use crate::holds::{ClosedLock, HoldError};
 use crate::lock_clients::LockClients;
-use crate::members::{Unsure, ViewStore};
+use crate::lock_recording::{LockRecording, RecordError};
+use crate::lock_rules::Members;
+use crate::members::{AgreedRules, Unsure, ViewStore};
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
+use crate::questions::MemberAnswers;
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
 use crate::shell::{Membership, NodeShell};
@@ -48,7 +51,8 @@ impl Node {
     /// [`Config::data`].
     pub fn alone() -> Self {
         let config = Config::default();
-        let checked = config.check().expect("the default configuration has no mistakes");
+        let checked =
+            config.check(Members::Fixed).expect("the default configuration has no mistakes");
         let store = Box::new(Volatile::new(config.me.clone()));
         let shell = NodeShell::fixed(&config, checked, store, Clock::system(), 0, false);
         let shell = Arc::new(shell.expect("an epoch in memory can be raised"));
@@ -91,7 +95,7 @@ impl Node {
         reclaiming: bool,
     ) -> Result<Self, StartError> {
         let seed = config.seed.unwrap_or_else(|| RandomState::new().hash_one(&config.me));
-        let checked = config.check()?;
+        let checked = config.check(Members::Fixed)?;
         // Read the certificates before the epoch is raised: bad certificates must change nothing.
         let identity = match &config.tls {
             Some(tls) if config.members.len() > 1 => {
@@ -217,6 +221,15 @@ impl Node {
         }
     }
 
+    /// The rules by which locks are served now, in a group that agrees on its members, and news of
+    /// them. `None` in a fixed group, whose rules never change.
+    pub fn agreed_rules(&self) -> Option<watch::Receiver<Arc<AgreedRules>>> {
+        match &self.0.shell.membership {
+            Membership::Fixed(_) => None,
+            Membership::Agreed(group) => Some(group.rules.subscribe()),
+        }
+    }
+
     /// Take back a lock that a client held under this fence when the process before this one ended.
     /// The lock counts as held when the next view begins; fences of later grants are higher.
     ///
@@ -267,6 +280,26 @@ impl Node {
         self.0.shell.members()
     }
 
+    /// How the rules for locks arrange the members, one line each: the rules that say something
+    /// about it, and what differs from them in this view or would differ without one of the
+    /// members.
+    pub fn arrangements(&self) -> Vec<String> {
+        let seating = Arc::clone(self.0.shell.shard(0).seating());
+        let mut lines: Vec<String> =
+            seating.rules.iter().filter_map(|rule| rule.arrangement.clone()).collect();
+        let Some(agreed) = self.agreed_rules() else { return lines };
+        let rules = Arc::clone(&agreed.borrow());
+        let now = rules.rules.deviations(&seating.members);
+        lines.extend(now.iter().map(|deviation| format!("in this view, {deviation}")));
+        for gone in seating.members.iter().filter(|_| seating.members.len() > 1) {
+            let left = seating.members.iter().filter(|name| *name != gone).cloned();
+            let then = rules.rules.deviations(&left.collect::<Vec<_>>());
+            let news = then.into_iter().filter(|deviation| !now.contains(deviation));
+            lines.extend(news.map(|deviation| format!("without {gone}, {deviation}")));
+        }
+        lines
+    }
+
     /// The name of the group.
     pub fn group(&self) -> &str {
         &self.0.shell.group
@@ -294,6 +327,29 @@ impl Node {
     /// Find out why requests for this lock wait. See [`Handle::why`].
     pub async fn why(&self, name: &str) -> Result<WaitReport, NameError> {
         Ok(self.0.shell.why(&Name::new(name)?).await)
+    }
+
+    /// Ask the services at the other members, each of which answers by [`Config::answer`]. They
+    /// have half a second.
+    pub async fn ask_members(&self, question: Vec<u8>) -> MemberAnswers {
+        self.0.shell.ask_members(question).await
+    }
+
+    /// Record what one lock does for a while, at this node and at all members that can be reached,
+    /// in the format of [`doorway_protocol::recording`]. The recording begins in the middle of what
+    /// the lock does, and ends early if a member has no room for more.
+    pub async fn record_lock(
+        &self,
+        lock: &Name,
+        time: Duration,
+    ) -> Result<LockRecording, RecordError> {
+        self.0.shell.record_lock(lock, time).await
+    }
+
+    /// Learn of views: the number of the running view, or `None` while the members agree on the
+    /// next one. A view that ends before it is looked at may be missed.
+    pub fn views(&self) -> watch::Receiver<Option<u64>> {
+        self.0.shell.views.subscribe()
     }
 
     /// Stop the node. Clients that hold one of its locks lose it, and waiting requests fail. When

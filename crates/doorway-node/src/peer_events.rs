@@ -79,7 +79,7 @@ impl LinkHandler for NodeShell {
                 group.tell_keeper(members::Event::Record(record));
             }
             (Message::Ask(number, question), _) => {
-                self.send(from, &Message::Tell(number, self.answer(&question)));
+                self.send(from, &Message::Tell(number, self.answer(from, &question)));
             }
             (Message::Tell(number, answer), _) => self.questions.answered(from, number, answer),
             // A message of the other kind of group. No correct member sends it.
@@ -120,8 +120,8 @@ impl NodeShell {
     fn deliver_to_lock(&self, from: PeerId, message: &AlgorithmMessage) {
         // A message of a view that this node does not know, or of a node that is no member of it.
         let Some(from) = self.seatings.member(message.view, from) else { return };
-        let (shard, rule) = (self.shard_of(&message.lock), self.rule_of(&message.lock));
-        self.with_shard(shard, |shard, now, out| shard.receive(from, rule, message, now, out));
+        let shard = self.shard_of(&message.lock);
+        self.with_shard(shard, |shard, now, out| shard.receive(from, message, now, out));
     }
 }
 

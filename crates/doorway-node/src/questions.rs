@@ -1,6 +1,7 @@
 //! Asks the other members about a lock, and puts their answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::Name;
@@ -8,10 +9,11 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use crate::link::{MESSAGE_MAX, Versions};
 use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
-use crate::net::PeerId;
+use crate::net::{Peer, PeerId};
 use crate::shell::NodeShell;
 use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
@@ -24,6 +26,18 @@ const REACH: usize = 32;
 /// How many clients of a lock a node reports at most in one answer. A message has room for twice as
 /// many.
 const REPORTED: usize = 1024;
+
+/// How many bytes of a message are not the answer itself, at most.
+const SMALL: usize = 64;
+
+/// What the services at other members have answered.
+#[derive(Clone, Debug, Default)]
+pub struct MemberAnswers {
+    /// The answers, each with the name of its member and when it came.
+    pub answers: Vec<(String, Vec<u8>, Instant)>,
+    /// The names of the members that are connected but did not answer in time, or cannot.
+    pub silent: Vec<String>,
+}
 
 /// The questions to which answers may still come.
 #[derive(Debug, Default)]
@@ -75,9 +89,64 @@ struct NodeAnswer {
 
 impl NodeShell {
     /// Answer a question of another member.
-    pub(crate) fn answer(&self, question: &Question) -> Answer {
-        let Question::Clients(lock) = question;
-        Answer::Clients(self.clients_of(lock))
+    pub(crate) fn answer(&self, from: PeerId, question: &Question) -> Answer {
+        match question {
+            Question::Clients(lock) => Answer::Clients(self.clients_of(lock)),
+            Question::Service(question) => {
+                let answer = self.answer.as_ref().and_then(|it| it.answer(question));
+                Answer::Service(answer.filter(|bytes| bytes.len() <= MESSAGE_MAX - SMALL))
+            }
+            Question::Record(order) => {
+                // A member that cannot begin is missing from the recording, which says so.
+                let _ = self.begin_recording(order, Some(from));
+                Answer::Recording(None)
+            }
+            Question::Recorded(id) => Answer::Recording(self.end_recording(*id)),
+        }
+    }
+
+    /// Ask all members that are connected a question of this node's service.
+    pub(crate) async fn ask_members(&self, question: Vec<u8>) -> MemberAnswers {
+        let (heard, silent) = self.ask_each(Question::Service(question)).await;
+        let answered = |(node, answer, at)| match answer {
+            Answer::Service(Some(bytes)) => Ok((self.peer_name(node), bytes, at)),
+            _ => Err(self.peer_name(node)),
+        };
+        let mut answers = MemberAnswers { silent, ..MemberAnswers::default() };
+        for answer in heard.into_iter().map(answered) {
+            match answer {
+                Ok(answer) => answers.answers.push(answer),
+                Err(node) => answers.silent.push(node),
+            }
+        }
+        answers
+    }
+
+    /// Ask each connected member that knows such questions. Returns the answers with the moment at
+    /// which each came, and the names of the members that did not answer in time.
+    pub(crate) async fn ask_each(
+        &self,
+        question: Question,
+    ) -> (Vec<(PeerId, Answer, Instant)>, Vec<String>) {
+        let mut asked = self.questions.ask();
+        let question = Message::Ask(asked.number, question);
+        let peers = self.peers();
+        let up = || peers.iter().filter(|peer| peer.is_up());
+        let knows = |peer: &&Arc<Peer>| peer.speaks(Versions::SERVICE);
+        let due = up().filter(knows).map(|peer| self.send(peer.id(), &question)).count();
+        let deadline = Instant::now() + TIMEOUT;
+        let mut heard: Vec<(PeerId, Answer, Instant)> = Vec::new();
+        while heard.len() < due {
+            let Ok(Some((node, answer))) = timeout_at(deadline, asked.answers.recv()).await else {
+                break;
+            };
+            if heard.iter().all(|(earlier, ..)| *earlier != node) {
+                heard.push((node, answer, Instant::now()));
+            }
+        }
+        let silent = up().filter(|peer| heard.iter().all(|(node, ..)| *node != peer.id()));
+        let silent = silent.map(|peer| peer.name().to_owned()).collect();
+        (heard, silent)
     }
 
     /// The clients of a lock at this node, and the waiting requests of its holders' sessions for
@@ -136,7 +205,7 @@ impl NodeShell {
             let Ok(Some((node, answer))) = timeout_at(deadline, asked.answers.recv()).await else {
                 break;
             };
-            let Answer::Clients(clients) = answer;
+            let Answer::Clients(clients) = answer else { continue };
             if heard.iter().any(|earlier| earlier.node == node) {
                 continue; // Each member is asked once, so a second answer is wrong.
             }
@@ -167,7 +236,11 @@ impl NodeShell {
                 let who = self.who(*node, client, at.elapsed());
                 match client.status {
                     ClientStatus::Inside(_) => why.holders.push(who),
-                    ClientStatus::Waiting(_) if *node != me => why.elsewhere.push(who),
+                    ClientStatus::Waiting(_) if *node != me => {
+                        let circle = waits.circle((*node, client.session));
+                        let circle = circle.map(|circle| self.named(&circle));
+                        why.elsewhere.push(LockClient { circle, ..who });
+                    }
                     ClientStatus::Waiting(place) => {
                         let circle = waits.circle((me, client.session));
                         let circle = circle.map(|circle| self.named(&circle));
@@ -195,6 +268,7 @@ impl NodeShell {
             since: Duration::from_millis(client.since_ms),
             age,
             client: client.client.as_deref().map(|client| cut(client).to_owned()),
+            circle: None,
         }
     }
 

@@ -114,7 +114,7 @@ pub(crate) fn reclaim(
     session: Session,
 ) -> Result<OwnedGuard, ReclaimError> {
     let node = handle.node();
-    let info = node.rule(handle.rule()).info;
+    let info = handle.info();
     let name = || handle.name().to_string();
     if mode == Mode::Shared && !info.shared {
         return Err(ReclaimError::NotShared { name: name(), algorithm: info.name });

@@ -70,6 +70,7 @@ impl Recorder {
             node: seating.name(seating.me).to_owned(),
             members: seating.members.clone(),
             began: micros(began.duration_since(UNIX_EPOCH).unwrap_or_default()),
+            partial: false,
         };
         let mut out = BufWriter::new(file);
         line(&mut out, &header)?;
@@ -170,7 +171,7 @@ impl Writer {
 }
 
 /// An event of a lock as it is written, with names instead of numbers.
-fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
+pub(crate) fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
     let (name, rule) = (|node| seating.name(node).to_owned(), &seating.rules[rule]);
     match event {
         LockEvent::Begin(start) => {
@@ -188,17 +189,17 @@ fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
         LockEvent::Release => Event::Release,
         LockEvent::Withdraw => Event::Withdraw,
         LockEvent::Send { to, message } => Event::Send { to: name(to), message },
-        LockEvent::Receive { from } => Event::Receive { from: name(from) },
+        LockEvent::Receive { from } => Event::Receive { from: name(from), early: false },
         LockEvent::Refuse(fault) => Event::Refuse { why: fault.to_string() },
         LockEvent::Break(fault) => Event::Break { why: fault.to_string() },
     }
 }
 
-fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }
 
-fn micros(time: Duration) -> u64 {
+pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,7 @@
 
 use doorway_core::NodeId;
 
-use crate::locks::Rule;
+use crate::locks::RuleBook;
 
 /// Who takes part in a view: its members, which of them this node is, and the rules of the locks,
 /// arranged for this many members.
@@ -16,8 +16,8 @@ pub struct Seating {
     pub members: Vec<String>,
     /// The number of this node.
     pub me: NodeId,
-    /// The rules by which locks are served. Their order is the same in every view.
-    pub rules: Vec<Rule>,
+    /// The rules by which locks are served.
+    pub rules: RuleBook,
 }
 
 impl Seating {

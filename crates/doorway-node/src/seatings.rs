@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorway_core::NodeId;
 use parking_lot::RwLock;
 
-use crate::locks::Rule;
+use crate::locks::RuleBook;
 use crate::net::PeerId;
 use crate::seating::Seating;
 use crate::views::{AgreedView, ViewSeats};
@@ -19,8 +19,8 @@ pub(crate) enum Seatings {
 }
 
 impl Seatings {
-    /// Remember the members of a newer view of a group with agreed members.
-    pub(crate) fn push(&self, next: AgreedView, rules: impl FnOnce(usize) -> Vec<Rule>) {
+    /// Remember the members of a newer view of a group with agreed members, and its rules.
+    pub(crate) fn push(&self, next: AgreedView, rules: RuleBook) {
         if let Self::Agreed(views) = self {
             views.write().push(next, rules);
         }

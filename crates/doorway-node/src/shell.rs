@@ -5,6 +5,7 @@
 //! the outbox of a peer. What a shard sends is in the outboxes before the shard is unlocked.
 //! Otherwise messages about one lock could overtake each other.
 
+use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
 use crate::link::Incarnation;
-use crate::lock_clients::{Describe, OnLost};
-use crate::locks::{ClientId, LockCounters, Rule, Shard, ShardEffects};
+use crate::lock_clients::{AnswerMembers, Describe, OnLost};
+use crate::lock_recording::LockRecordings;
+use crate::locks::{ClientId, LockCounters, Shard, ShardEffects};
 use crate::members::{self, Now};
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId, TooLong};
-use crate::patterns::Patterns;
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::seating::Seating;
@@ -54,10 +55,6 @@ pub(crate) struct NodeShell {
     /// The number of this node, by which other members are numbered too.
     pub(crate) me: PeerId,
     name: String,
-    /// The rules by which locks are served, in the order of the patterns. Each view has its own
-    /// arrangement of them; only what all arrangements have in common may be read here.
-    rules: Vec<Rule>,
-    patterns: Patterns,
     shards: Box<[Place]>,
     pub(crate) seatings: Seatings,
     /// All other members.
@@ -71,6 +68,8 @@ pub(crate) struct NodeShell {
     pub(crate) membership: Membership,
     /// Why the node has ended, once it has.
     ended: watch::Sender<Option<EndReason>>,
+    /// The view that runs.
+    pub(crate) views: watch::Sender<Option<u64>>,
     clock: Clock,
     /// How many requests wait.
     waiting: AtomicUsize,
@@ -80,7 +79,10 @@ pub(crate) struct NodeShell {
     pub(crate) questions: Questions,
     pub(crate) describe: Option<Describe>,
     pub(crate) on_lost: Option<OnLost>,
+    pub(crate) answer: Option<AnswerMembers>,
     pub(crate) recorder: Option<Recorder>,
+    /// The recordings of single locks.
+    pub(crate) recordings: LockRecordings,
 }
 
 /// How the members of a group are determined, and how the node goes from view to view.
@@ -95,7 +97,6 @@ pub(crate) enum Membership {
 /// What a node has from its configuration, and what its kind of group determines.
 pub(crate) struct ShellParts {
     pub(crate) me: PeerId,
-    pub(crate) patterns: Patterns,
     /// The members of the first view, or this node alone if they are not known yet.
     pub(crate) seating: Arc<Seating>,
     pub(crate) seatings: Seatings,
@@ -110,7 +111,7 @@ pub(crate) struct ShellParts {
 impl NodeShell {
     /// Put a node together. No view is running yet.
     pub(crate) fn new(config: &Config, parts: ShellParts) -> Self {
-        let ShellParts { me, patterns, seating, seatings, peers, backlog, .. } = parts;
+        let ShellParts { me, seating, seatings, peers, backlog, .. } = parts;
         let ShellParts { digest, incarnation, membership, clock, .. } = parts;
         // The recordings of one machine agree on the time, because each says when its clock began.
         let began = SystemTime::now().checked_sub(clock.now()).unwrap_or(UNIX_EPOCH);
@@ -127,8 +128,6 @@ impl NodeShell {
         Self {
             me,
             name: config.me.clone(),
-            rules: seating.rules.clone(),
-            patterns,
             shards: (0..SHARDS).map(place).collect(),
             seatings,
             peers: watch::Sender::new(peers),
@@ -138,6 +137,7 @@ impl NodeShell {
             incarnation,
             membership,
             ended: watch::Sender::new(None),
+            views: watch::Sender::new(None),
             clock,
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
@@ -145,7 +145,9 @@ impl NodeShell {
             questions: Questions::default(),
             describe: config.describe.clone(),
             on_lost: config.on_lost.clone(),
+            answer: config.answer.clone(),
             recorder,
+            recordings: LockRecordings::new(began),
         }
     }
 
@@ -176,8 +178,11 @@ impl NodeShell {
 
     /// Stop each shard for a view. Returns what the shards hold.
     pub(crate) fn stop_shards(&self, view: u64) -> Vec<HeldLock> {
-        let held = (0..self.shards()).flat_map(|index| self.shard(index).stop(view));
-        let held: Vec<_> = held.collect();
+        // The members of a view are remembered before the node stops for it.
+        let Some(next) = self.seatings.of(view) else { return Vec::new() };
+        let stop = |index| self.shard(index).stop_for(view, &next.rules);
+        let held: Vec<_> = (0..self.shards()).flat_map(stop).collect();
+        self.views.send_replace(None);
         tracing::info!(view, held = held.len(), "leaving for the next view");
         held
     }
@@ -203,6 +208,7 @@ impl NodeShell {
                 shard.start(view, &seating, part, now, out);
             });
         }
+        self.views.send_replace(Some(view));
         std::mem::take(&mut effects.overdue)
     }
 
@@ -241,14 +247,6 @@ impl NodeShell {
         name.as_str().hash(&mut hasher);
         // The high bits are the well mixed ones.
         (hasher.finish() >> 32) as usize % self.shards.len()
-    }
-
-    pub(crate) fn rule_of(&self, name: &Name) -> usize {
-        self.patterns.rule(name)
-    }
-
-    pub(crate) fn rule(&self, index: usize) -> &Rule {
-        &self.rules[index]
     }
 
     /// A shard, for calls that send no messages and wake no task.
@@ -294,8 +292,8 @@ impl NodeShell {
             }
         }
         let seating = (!out.refused.is_empty()).then(|| Arc::clone(shard.seating()));
-        if let Some(recorder) = &self.recorder {
-            out.records.drain(..).for_each(|record| recorder.record(record));
+        if !out.records.is_empty() {
+            self.note_records(&mut shard, out);
         }
         drop(shard);
         for to in written {
@@ -367,7 +365,7 @@ impl NodeShell {
     }
 
     /// Put a message into its queue, to be written when the peer is flushed.
-    fn queue(&self, to: PeerId, message: &Message) {
+    pub(crate) fn queue(&self, to: PeerId, message: &Message) {
         self.put(to, message, Peer::queue);
     }
 
@@ -430,18 +428,32 @@ impl NodeShell {
     }
 
     pub(crate) fn counters(&self) -> NodeCounters {
-        let mut counts = vec![LockCounters::default(); self.rules.len()];
+        let mut sums = self.shard(0).counters();
+        let mut former: BTreeMap<&'static str, LockCounters> = BTreeMap::new();
         for index in 0..self.shards() {
-            let shard = self.shard(index).counters();
-            counts.iter_mut().zip(shard).for_each(|(sum, more)| *sum += more);
+            let shard = self.shard(index);
+            shard
+                .former_counters()
+                .for_each(|(name, more)| *former.entry(name).or_default() += more);
+            if index == 0 {
+                continue;
+            }
+            let counts = shard.counters();
+            // While a view with other rules begins, some shards have the rules of the view before.
+            if counts.iter().map(|it| it.0).eq(sums.iter().map(|it| it.0)) {
+                sums.iter_mut().zip(counts).for_each(|(sum, (_, more))| sum.1 += more);
+            } else {
+                for (name, more) in counts {
+                    *former.entry(name).or_default() += more;
+                }
+            }
         }
-        let rules = self.rules.iter().zip(counts);
+        let counters = |(algorithm, counts)| RuleCounters { algorithm, counts };
         NodeCounters {
             view: self.view(),
             waiting: self.waiting.load(Ordering::Relaxed),
-            rules: rules
-                .map(|(rule, counts)| RuleCounters { algorithm: rule.info.name, counts })
-                .collect(),
+            rules: sums.into_iter().map(counters).collect(),
+            former: former.into_iter().map(counters).collect(),
             links: self
                 .peers()
                 .iter()

@@ -8,10 +8,10 @@ use doorway_core::{NodeId, NodeSet};
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
-use crate::config::{Config, ConfigError, Mistake, ValidConfig};
+use crate::config::{Config, ConfigError, Mistake};
 use crate::error::StartError;
 use crate::link::Incarnation;
-use crate::locks::ShardEffects;
+use crate::locks::{RuleBook, ShardEffects};
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId};
 use crate::seating::Seating;
@@ -38,13 +38,12 @@ impl NodeShell {
     /// `reclaiming` is set, the node first waits for former holders.
     pub(crate) fn fixed(
         config: &Config,
-        checked: ValidConfig,
+        rules: RuleBook,
         store: Box<dyn EpochStore>,
         clock: Clock,
         seed: u64,
         reclaiming: bool,
     ) -> Result<Self, StartError> {
-        let ValidConfig { patterns, rules } = checked;
         let members = store.members().to_vec();
         let me = members.iter().position(|name| *name == config.me).map(NodeId::at);
         let me = me.ok_or_else(|| ConfigError(vec![Mistake::NotAMember(config.me.clone())]))?;
@@ -62,7 +61,6 @@ impl NodeShell {
         let seating = Arc::new(Seating { members, me, rules });
         let parts = ShellParts {
             me: PeerId(u64::from(me.0)),
-            patterns,
             seatings: Seatings::Fixed(Arc::clone(&seating)),
             seating,
             peers,

@@ -57,6 +57,9 @@ pub struct LockClient {
     pub since: Duration,
     /// How old that answer is; zero for clients of this node.
     pub age: Duration,
+    /// If it waits and its session is part of a deadlock: the node and number of each session in
+    /// the circle, its own first. Only [`WaitReport::elsewhere`] has it.
+    pub circle: Option<Vec<(String, u64)>>,
 }
 
 /// A client of this node that waits for a lock.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{ClientId, LockRequest, Rule, Seating, Shard, ShardEffects, Slot};
+use doorway_node::locks::{
+    ClientId, LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects, Slot,
+};
 use doorway_node::messages::AlgorithmMessage;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -23,7 +25,8 @@ const ASK: LockRequest = LockRequest { mode: Mode::Exclusive, session: 1, now: D
 /// Two nodes, the first of which keeps this many idle locks.
 fn pair(keep_idle: usize) -> [Shard; 2] {
     [0, 1].map(|node| {
-        let rules = vec![Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule")];
+        let rule = Rule::new("carvalho-roucairol", 2, 1, 0).expect("a rule");
+        let rules = RuleBook::of_all(rule);
         let members = vec!["a".to_owned(), "b".to_owned()];
         let seating = Arc::new(Seating { members, me: NodeId(node), rules });
         let mut shard = Shard::new(Arc::clone(&seating), keep_idle);
@@ -41,7 +44,7 @@ fn acquire([near, far]: &mut [Shard; 2], slot: Slot) -> ClientId {
                   messages: Vec<(NodeId, AlgorithmMessage)>,
                   out: &mut ShardEffects| {
         for (_, message) in messages {
-            shard.receive(from, 0, &message, Duration::ZERO, out);
+            shard.receive(from, &message, Duration::ZERO, out);
         }
     };
     arrive(far, NodeId(0), asked.messages, &mut answered);
@@ -57,7 +60,7 @@ fn more(region: &Region<'_, System>) -> usize {
 
 fn a_re_entry_allocates_nothing() {
     let mut pair = pair(10);
-    let slot = pair[0].open(&Name::new("orders").expect("a name"), 0);
+    let slot = pair[0].open(&Name::new("orders").expect("a name"));
     let client = acquire(&mut pair, slot);
     let [shard, _] = &mut pair;
     let mut out = ShardEffects::default();
@@ -85,12 +88,12 @@ fn bytes_of_a_lock(at_once: bool) -> usize {
     // The memory of the other node is not counted: it knows all locks already.
     for name in (0..COUNT).map(name) {
         let step = AlgorithmMessage { view: 1, clock: 0, lock: name, payload: vec![0, 1] };
-        pair[1].receive(NodeId(0), 0, &step, Duration::ZERO, &mut ShardEffects::default());
+        pair[1].receive(NodeId(0), &step, Duration::ZERO, &mut ShardEffects::default());
     }
     let mut clients = Vec::with_capacity(COUNT);
     let region = Region::new(ALLOCATOR);
     for name in (0..COUNT).map(name) {
-        let slot = pair[0].open(&name, 0);
+        let slot = pair[0].open(&name);
         let client = acquire(&mut pair, slot);
         if at_once {
             clients.push(client);
@@ -99,7 +102,7 @@ fn bytes_of_a_lock(at_once: bool) -> usize {
             pair[0].close(slot);
         }
     }
-    assert_eq!(pair[0].counters()[0].kept, COUNT as u64);
+    assert_eq!(pair[0].counters()[0].1.kept, COUNT as u64);
     more(&region) / COUNT
 }
 

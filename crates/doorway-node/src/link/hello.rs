@@ -44,7 +44,11 @@ pub struct Versions {
 
 impl Versions {
     /// The versions that this program supports.
-    pub const SPOKEN: Self = Self { min: 1, max: 1 };
+    pub const SPOKEN: Self = Self { min: 1, max: 2 };
+
+    /// The version since which members answer questions about their service, and record single
+    /// locks.
+    pub const SERVICE: u16 = 2;
 
     /// The highest version that both support.
     pub fn common(self, other: Self) -> Option<u16> {
@@ -175,6 +179,6 @@ mod tests {
         for part in ["\"b\"", "the order of the members", "rules for locks", "default algorithm"] {
             assert!(other.contains(part), "{part:?} is not in {other:?}");
         }
-        assert_eq!(hello(1, 3).meet(&hello(1, 3)), Ok(1));
+        assert_eq!(hello(1, 3).meet(&hello(1, 3)), Ok(2));
     }
 }

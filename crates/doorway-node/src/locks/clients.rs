@@ -21,6 +21,9 @@ pub enum ClientEnd {
     /// The lock cannot be used in this view.
     #[error("the lock is broken: {0}")]
     Broken(Fault),
+    /// The client asked for the shared mode, which this algorithm does not have.
+    #[error("the lock cannot be shared: its algorithm, {0}, serves exclusive locks only")]
+    NotShared(&'static str),
 }
 
 /// How many wakers may watch one client for the loss of its lock. When there are more, all of them

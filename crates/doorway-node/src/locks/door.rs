@@ -15,10 +15,10 @@ use super::shard::Shard;
 
 impl Shard {
     /// Let no client of this node enter this lock from now on. Clients inside stay there.
-    pub fn shut_door(&mut self, name: &Name, rule: usize) {
+    pub fn shut_door(&mut self, name: &Name) {
         if !self.shut.contains_key(name) {
             // The lock stays in memory, so that it cannot forget that it is shut.
-            let slot = self.open(name, rule);
+            let slot = self.open(name);
             self.table.get_mut(slot.0).lock.shut();
             self.shut.insert(name.clone(), slot);
         }

@@ -140,10 +140,22 @@ impl<M: Machine + ?Sized> Lock<M> {
         room
     }
 
-    /// What the clients of this node hold: the mode, and the number of permits.
+    /// What the clients of this node hold by this rule: the mode, and the number of permits. They
+    /// may have entered by another rule.
     pub fn holding(&self, rule: &Rule) -> Option<(Mode, u32)> {
-        let (_, mode) = self.inside.first()?;
-        Some((*mode, if rule.info.permits { self.inside.len() as u32 } else { 1 }))
+        self.inside.first()?;
+        let shared = rule.info.shared && self.inside.iter().all(|(_, mode)| *mode == Mode::Shared);
+        let mode = if shared { Mode::Shared } else { Mode::Exclusive };
+        Some((mode, if rule.info.permits { self.inside.len() as u32 } else { 1 }))
+    }
+
+    /// Remove all clients that wait for the lock in shared mode, and return them.
+    pub(super) fn refuse_shared(&mut self) -> Vec<ClientId> {
+        let Some(wait) = &mut self.wait else { return Vec::new() };
+        let shared = wait.queue.iter().filter(|(_, mode)| *mode == Mode::Shared);
+        let refused = shared.map(|(client, _)| *client).collect();
+        wait.queue.retain(|(_, mode)| *mode != Mode::Shared);
+        refused
     }
 
     /// A client requests the lock.

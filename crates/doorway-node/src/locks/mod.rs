@@ -1,5 +1,6 @@
 //! Named locks at one node, without clock, network or threads, so that tests can explore them.
 
+mod book;
 mod clients;
 mod counters;
 mod door;
@@ -18,6 +19,7 @@ mod table;
 mod view;
 
 pub use crate::seating::Seating;
+pub use book::RuleBook;
 pub use clients::ClientEnd;
 pub use counters::LockCounters;
 pub use effects::{LostGrant, ShardEffects};

@@ -8,6 +8,7 @@ use doorway_protocol::Name;
 use super::counters::LockCounters;
 use super::lock::ClientId;
 use super::machine::Machine;
+use super::rule::Rule;
 use super::shard::Shard;
 use super::table::{Entry, Slot};
 use crate::messages::{ClientReport, ClientStatus};
@@ -66,13 +67,23 @@ impl Shard {
         entry.into_iter().flat_map(|entry| entry.lock.unheard()).collect()
     }
 
-    /// The counters of each rule.
-    pub fn counters(&self) -> Vec<LockCounters> {
+    /// The counters of each rule, with the name of its algorithm.
+    pub fn counters(&self) -> Vec<(&'static str, LockCounters)> {
         let mut counters = self.counters.clone();
         for entry in self.table.iter() {
             counters[entry.rule as usize].kept += 1;
         }
-        counters
+        self.seating.rules.iter().map(|rule| rule.info.name).zip(counters).collect()
+    }
+
+    /// The counters of rules that are not in force any more, by the names of their algorithms.
+    pub fn former_counters(&self) -> impl Iterator<Item = (&'static str, LockCounters)> {
+        self.former_counters.iter().map(|(algorithm, counters)| (*algorithm, *counters))
+    }
+
+    /// The rule of a lock.
+    pub fn rule(&self, slot: Slot) -> &Rule {
+        &self.seating.rules[self.table.get(slot.0).rule as usize]
     }
 }
 

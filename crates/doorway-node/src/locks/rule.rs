@@ -1,9 +1,12 @@
 //! Rules: with which algorithm, and how, a set of locks is served.
 
 use doorway_core::algorithms::{self, Task};
-use doorway_core::{Algorithm, Group, Info, NodeId, Shape, Start};
+use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
+use doorway_protocol::Name;
 
 use super::machine::{Fault, Machine, Sends, Typed};
+use crate::arrangement::{Deviation, arrange, coordinator};
+use crate::lock_rules::RuleConfig;
 
 /// How a set of locks is served: the algorithm, and the group arranged for it.
 #[derive(Clone, Debug)]
@@ -16,6 +19,14 @@ pub struct Rule {
     /// waits.
     pub handovers: u32,
     begin: Begin,
+    /// The names of the members, if each lock has a coordinator of its own.
+    spread: Option<Vec<String>>,
+    /// The keys of the rule that arrange the members; empty if there are none.
+    keys: String,
+    /// What the rule says about the arrangement of the members, in one line.
+    pub(crate) arrangement: Option<String>,
+    /// How the locks are served otherwise than the rule says.
+    pub(crate) deviation: Option<Deviation>,
 }
 
 /// Begins one algorithm at a node.
@@ -29,8 +40,15 @@ pub enum RuleError {
     #[error("no algorithm is called `{0}`; `doorway list` shows all")]
     Unknown(String),
     /// The algorithm cannot be used by a lock service.
-    #[error("`{0}` is not offered as a service; served are {served}", served = served().join(", "))]
+    #[error(
+        "`{0}` is not offered as a service{why}; served are {served}",
+        why = why_not_served(.0),
+        served = served().join(", ")
+    )]
     NotServed(String),
+    /// The members cannot be arranged as the rule says.
+    #[error("{0}")]
+    Arrangement(String),
     /// The group cannot be arranged as the algorithm needs it.
     #[error("{0}")]
     Group(doorway_core::GroupError),
@@ -54,27 +72,92 @@ impl Rule {
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
-        Ok(Self { info, group, handovers, begin })
+        Ok(Self::with_begin(info, group, handovers, begin))
+    }
+
+    /// Make a rule for the members with these names.
+    pub fn arranged(
+        config: &RuleConfig,
+        members: &[String],
+        handovers: u32,
+    ) -> Result<Self, RuleError> {
+        let arranged = arrange(config, members)?;
+        let found = algorithms::with(arranged.info.name, FindBegin);
+        let (info, begin) = found.ok_or_else(|| RuleError::Unknown(config.algorithm.clone()))?;
+        let keys = config.arrangement.keys();
+        let keys: Vec<_> = keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        let keys = keys.join(", ");
+        let line = format!("locks `{}`: {}, {keys}", config.pattern, config.algorithm);
+        Ok(Self {
+            spread: arranged.spread.then(|| members.to_vec()),
+            arrangement: (!keys.is_empty()).then_some(line),
+            keys,
+            deviation: arranged.deviation,
+            ..Self::with_begin(info, arranged.group, handovers, begin)
+        })
     }
 
     /// Make a rule for an algorithm that is not in the list of the core, for tests.
     #[doc(hidden)]
     pub fn with_begin(info: Info, group: Group, handovers: u32, begin: Begin) -> Self {
-        Self { info, group, handovers, begin }
+        let (spread, keys, arrangement, deviation) = (None, String::new(), None, None);
+        Self { info, group, handovers, begin, spread, keys, arrangement, deviation }
     }
 
-    /// Begin a lock as node `me`. What the algorithm sends as it begins is added to `out`. A start
-    /// that is impossible is refused.
+    /// The member that decides who enters a lock, if there is one.
+    fn coordinator(&self, lock: &Name) -> Option<NodeId> {
+        match &self.spread {
+            Some(members) => Some(coordinator(lock.as_str(), members)),
+            None => (self.info.kind == Kind::Central).then(|| self.group.coordinator()),
+        }
+    }
+
+    /// How a lock is served: the algorithm, and how the members are arranged for it.
+    pub fn title(&self, lock: &Name, members: &[String]) -> String {
+        let mut title = self.info.name.to_owned();
+        if let Some(node) = self.coordinator(lock)
+            && let Some(name) = members.get(node.index())
+        {
+            title = format!("{title}, coordinator {name}");
+        } else if !self.keys.is_empty() && !self.is_majority_instead() {
+            title = format!("{title}, {}", self.keys);
+        }
+        match &self.deviation {
+            Some(deviation) if self.is_majority_instead() => deviation.to_string(),
+            Some(deviation) => format!("{title} ({deviation})"),
+            None => title,
+        }
+    }
+
+    fn is_majority_instead(&self) -> bool {
+        matches!(self.deviation, Some(Deviation::Majority(_)))
+    }
+
+    /// Begin a lock with this name as node `me`. What the algorithm sends as it begins is added to
+    /// `out`. A start that is impossible is refused.
     pub fn begin(
         &self,
+        lock: &Name,
         me: NodeId,
         start: &Start,
         out: &mut Sends,
     ) -> Result<Box<dyn Machine>, Fault> {
-        start
-            .check(&self.info, &self.group)
-            .map_err(|_| Fault::Rejected("the members claim holdings that exclude each other"))?;
-        (self.begin)(me, &self.group, start, out)
+        if !self.admits(start) {
+            return Err(Fault::Rejected("the members claim holdings that exclude each other"));
+        }
+        if self.spread.is_none() {
+            return (self.begin)(me, &self.group, start, out);
+        }
+        let coordinator = self.coordinator(lock).unwrap_or(NodeId(0));
+        let group = self.group.clone().with_coordinator(coordinator);
+        let group = group.map_err(|_| Fault::Rejected("the coordinator is no member"))?;
+        (self.begin)(me, &group, start, out)
+    }
+
+    /// Can a lock begin with these holders? If the rule has changed, they may have entered by
+    /// another one, which let more of them in.
+    pub(super) fn admits(&self, start: &Start) -> bool {
+        start.check(&self.info, &self.group).is_ok()
     }
 }
 
@@ -82,6 +165,22 @@ impl Rule {
 pub fn served() -> Vec<&'static str> {
     let served = algorithms::ALL.iter().filter(|entry| entry.info.served);
     served.map(|entry| entry.info.name).collect()
+}
+
+/// Why an algorithm that is right is not served.
+fn why_not_served(name: &str) -> &'static str {
+    match name {
+        "le-lann" => ", because its token travels for ever, also while nobody wants a lock",
+        "maekawa-heir" => {
+            ", because in a service the change of views deals with crashes, so `maekawa` does the \
+             same"
+        }
+        "raymond-echo" => {
+            ", because a service knows its members, so `raymond-tree` needs no wave to build its \
+             tree"
+        }
+        _ => "",
+    }
 }
 
 /// Finds how to begin the algorithm of a name.
@@ -106,7 +205,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::locks::{LockEvent, LockRequest, Seating, Shard, ShardEffects};
+    use crate::locks::{LockEvent, LockRequest, RuleBook, Seating, Shard, ShardEffects};
 
     /// An algorithm that greets every other node as it begins, and then lets everyone in.
     #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -152,9 +251,9 @@ mod tests {
     fn what_an_algorithm_sends_as_it_begins_goes_out() {
         let group = Group::new(3).expect("a group of three");
         let (info, begin) = FindBegin.run::<Greeting>();
-        let rule = Rule { info, group, handovers: 0, begin };
+        let rule = Rule::with_begin(info, group, 0, begin);
         let members = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let seating = Arc::new(Seating { members, me: NodeId(0), rules: vec![rule] });
+        let seating = Arc::new(Seating { members, me: NodeId(0), rules: RuleBook::of_all(rule) });
         let mut shard = Shard::new(Arc::clone(&seating), 10);
         shard.record();
         shard.stop(1);
@@ -162,7 +261,7 @@ mod tests {
         shard.start(1, &seating, Vec::new(), Duration::ZERO, &mut out);
         assert!(out.messages.is_empty(), "no lock has begun yet");
 
-        let slot = shard.open(&Name::new("orders").expect("a name"), 0);
+        let slot = shard.open(&Name::new("orders").expect("a name"));
         let request = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
         let (_, fence) = shard.acquire(slot, request, &mut out);
         assert!(fence.is_some());

@@ -33,8 +33,7 @@ pub(super) type Holders = FxHashMap<Name, Vec<Holder>>;
 /// A client's request for a lock.
 #[derive(Clone, Copy, Debug)]
 pub struct LockRequest {
-    /// The mode. A shared request for a lock without a shared mode would wait forever, so the
-    /// caller must refuse it before.
+    /// The mode. If the lock has no shared mode, a shared request is refused.
     pub mode: Mode,
     /// The number of the session at this node; 0 if there is none.
     pub session: u64,
@@ -88,6 +87,8 @@ pub struct Shard {
     /// The locks that are closed to the clients of this node.
     pub(super) shut: BTreeMap<Name, Slot>,
     pub(super) counters: Vec<LockCounters>,
+    /// The counters of rules that are not in force any more, by algorithm.
+    pub(super) former_counters: BTreeMap<&'static str, LockCounters>,
     pub(super) effects: LockEffects,
 }
 
@@ -99,13 +100,14 @@ impl Shard {
             state: ShardState::Stopped,
             target: 0,
             clock: 0,
-            floors: vec![0; seating.rules.len()],
+            floors: vec![0; seating.rules.iter().count()],
             table: Table::default(),
             clients: Clients::default(),
             holders: Holders::default(),
             early: EarlyMessages::default(),
             shut: BTreeMap::new(),
-            counters: vec![LockCounters::default(); seating.rules.len()],
+            counters: vec![LockCounters::default(); seating.rules.iter().count()],
+            former_counters: BTreeMap::new(),
             effects: LockEffects::default(),
             seating,
             keep_idle,
@@ -118,10 +120,28 @@ impl Shard {
         self.effects.record.get_or_insert_default();
     }
 
+    /// Record nothing any more.
+    pub fn stop_recording(&mut self) {
+        self.effects.record = None;
+    }
+
+    /// A lock as it stands, as if it began now: who of this node is inside. `None` if it has not
+    /// begun in the running view.
+    pub fn standing(&self, name: &Name, now: Duration) -> Option<Record> {
+        let entry = self.table.find(name)?;
+        let machine = entry.lock.machine()?;
+        let (node, permits) = (self.seating.me, machine.held());
+        let mode = machine.mode();
+        let holders = Vec::from_iter((permits > 0).then_some(Holder { node, mode, permits }));
+        let events = vec![LockEvent::Begin(Start { holders, floor: 0 })];
+        let (lock, rule) = (name.clone(), entry.rule as usize);
+        Some(Record { at: now, view: self.target, lock, rule, events })
+    }
+
     /// Pin the lock of this name: it stays in memory at its index until it has been closed as often
     /// as it was opened.
-    pub fn open(&mut self, name: &Name, rule: usize) -> Slot {
-        let at = self.table.get_or_insert(name, rule);
+    pub fn open(&mut self, name: &Name) -> Slot {
+        let at = self.table.get_or_insert(name, &self.seating.rules);
         self.table.pin(at);
         Slot(at)
     }
@@ -142,7 +162,7 @@ impl Shard {
         self.check_lease(request.now, out);
         let client = self.clients.add(slot.0, request.session, request.now);
         self.start_lock(slot.0, request.now, out);
-        if let Some(ended) = self.barred(slot.0) {
+        if let Some(ended) = self.barred(slot.0, request.mode) {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
@@ -151,7 +171,7 @@ impl Shard {
         });
         let fence = self.clients.get(client).and_then(Client::fence);
         if fence.is_none() {
-            if let Some(ended) = self.barred(slot.0) {
+            if let Some(ended) = self.barred(slot.0, request.mode) {
                 self.clients.end(client, ended, &mut out.wakers);
             }
             // If the disk was full when the next view was asked for, it is asked for again.
@@ -173,7 +193,7 @@ impl Shard {
     ) -> Result<Option<(ClientId, Fence)>, ClientEnd> {
         self.check_lease(request.now, out);
         self.start_lock(slot.0, request.now, out);
-        if let Some(ended) = self.barred(slot.0) {
+        if let Some(ended) = self.barred(slot.0, request.mode) {
             return Err(ended);
         }
         let client = self.clients.add(slot.0, request.session, request.now);
@@ -219,6 +239,7 @@ impl Shard {
         self.apply(at, now, out, |lock, rule, effects| {
             lock.leave(rule, client, effects).map(|_| ())
         });
+        out.overdue |= self.has_room(at);
         self.mark_used(at);
     }
 
@@ -227,7 +248,6 @@ impl Shard {
     pub fn receive(
         &mut self,
         from: NodeId,
-        rule: usize,
         message: &AlgorithmMessage,
         now: Duration,
         out: &mut ShardEffects,
@@ -239,7 +259,7 @@ impl Shard {
             return;
         }
         match self.state {
-            ShardState::Stopped => return self.keep_early(from, rule, message, out),
+            ShardState::Stopped => return self.keep_early(from, message, out),
             ShardState::Exhausted | ShardState::Lapsed | ShardState::Ended => return,
             ShardState::Running => {}
         }
@@ -247,7 +267,7 @@ impl Shard {
             let fault = Fault::Rejected("its clock is higher than any correct member's");
             return out.refused.push((from, message.lock.clone(), fault));
         }
-        let at = self.table.get_or_insert(&message.lock, rule);
+        let at = self.table.get_or_insert(&message.lock, &self.seating.rules);
         self.start_lock(at, now, out);
         if self.table.get(at).broken.is_some() {
             return;
@@ -278,14 +298,8 @@ impl Shard {
     }
 
     /// Keep a message that arrived before its view has started here.
-    fn keep_early(
-        &mut self,
-        from: NodeId,
-        rule: usize,
-        message: &AlgorithmMessage,
-        out: &mut ShardEffects,
-    ) {
-        if self.early.push(from, rule, message) {
+    fn keep_early(&mut self, from: NodeId, message: &AlgorithmMessage, out: &mut ShardEffects) {
+        if self.early.push(from, message) {
             return;
         }
         let fault = Fault::Rejected("too many messages of a view that has not started here");
@@ -301,6 +315,7 @@ impl Shard {
         if entry.lock.machine().is_some()
             || self.state != ShardState::Running
             || entry.broken.is_some()
+            || entry.crowded
         {
             return;
         }
@@ -310,8 +325,12 @@ impl Shard {
             Some(holders) => Start { holders: holders.clone(), floor: 0 },
             None => Start { holders: Vec::new(), floor: self.floors[entry.rule as usize] },
         };
+        if self.seating.rules.agreed.is_some() && !rule.admits(&start) {
+            entry.crowded = true;
+            return;
+        }
         let mut sends = Sends::new();
-        let machine = match rule.begin(self.seating.me, &start, &mut sends) {
+        let machine = match rule.begin(&entry.name, self.seating.me, &start, &mut sends) {
             Ok(machine) => machine,
             Err(fault) => return self.break_lock(at, self.seating.me, fault, now, out),
         };
@@ -437,12 +456,20 @@ impl Shard {
     }
 
     /// Why a client that requests this lock now would never enter.
-    fn barred(&self, at: u32) -> Option<ClientEnd> {
-        match &self.table.get(at).broken {
+    fn barred(&self, at: u32, mode: Mode) -> Option<ClientEnd> {
+        let entry = self.table.get(at);
+        match &entry.broken {
             _ if self.state == ShardState::Ended => Some(ClientEnd::Lost),
             Some(fault) => Some(ClientEnd::Broken(**fault)),
+            None if mode == Mode::Shared => self.not_shared(entry.rule),
             None => None,
         }
+    }
+
+    /// Why a client cannot have a lock of this rule in shared mode, if it cannot.
+    pub(super) fn not_shared(&self, rule: u32) -> Option<ClientEnd> {
+        let info = &self.seating.rules[rule as usize].info;
+        (!info.shared).then_some(ClientEnd::NotShared(info.name))
     }
 
     /// Note that a lock was used. In return, some idle locks may be forgotten.

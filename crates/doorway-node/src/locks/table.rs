@@ -12,6 +12,7 @@ use hashbrown::HashTable;
 use rustc_hash::FxHasher;
 use slab::Slab;
 
+use super::book::RuleBook;
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
 
@@ -21,6 +22,7 @@ pub struct Slot(pub(super) u32);
 
 /// A lock in the table.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is read on its own")]
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) lock: Lock<dyn Machine>,
@@ -37,14 +39,18 @@ pub(super) struct Entry {
     pub(super) declared_held: bool,
     /// Why it cannot be used in this view, if it cannot.
     pub(super) broken: Option<Box<Fault>>,
+    /// More clients are inside than its rule lets in: the rules have changed. Nobody enters in this
+    /// view.
+    pub(super) crowded: bool,
 }
 
 impl Hash for Entry {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { name, lock, rule, pins, in_idle_queue, used, declared_held, broken } = self;
+        let Self { name, lock, rule, pins, in_idle_queue, used, declared_held, .. } = self;
         // Whether a lock was used matters only while it is in the queue.
-        let (used, broken) = (*in_idle_queue && *used, broken.is_some());
-        (name, lock, rule, pins, in_idle_queue, used, declared_held, broken).hash(state);
+        let (used, broken) = (*in_idle_queue && *used, self.broken.is_some());
+        (name, lock, rule, pins, in_idle_queue, used, declared_held).hash(state);
+        (broken, self.crowded).hash(state);
     }
 }
 
@@ -80,20 +86,22 @@ pub(super) struct Table {
 const SPARE: usize = 64;
 
 impl Table {
-    /// The index of the lock of this name. The lock is inserted if it is not in the table.
-    pub(super) fn get_or_insert(&mut self, name: &Name, rule: usize) -> u32 {
+    /// The index of the lock of this name. The lock is inserted if it is not in the table, with its
+    /// rule by these rules.
+    pub(super) fn get_or_insert(&mut self, name: &Name, rules: &RuleBook) -> u32 {
         if let Some(at) = self.place(name) {
             return at;
         }
         let entry = Entry {
             name: name.clone(),
             lock: Lock::default(),
-            rule: u32::try_from(rule).expect("fewer than 2^32 rules"),
+            rule: index(rules, name),
             pins: 0,
             in_idle_queue: false,
             used: false,
             declared_held: false,
             broken: None,
+            crowded: false,
         };
         let at = u32::try_from(self.entries.insert(entry));
         let at = at.expect("fewer than 2^32 locks fit into memory");
@@ -116,6 +124,13 @@ impl Table {
 
     pub(super) fn get_mut(&mut self, at: u32) -> &mut Entry {
         &mut self.entries[at as usize]
+    }
+
+    /// Use other rules from now on.
+    pub(super) fn change_rules(&mut self, rules: &RuleBook) {
+        for (_, entry) in &mut self.entries {
+            entry.rule = index(rules, &entry.name);
+        }
     }
 
     pub(super) fn pin(&mut self, at: u32) {
@@ -229,6 +244,11 @@ impl Table {
         // So the next attempt waits for that many calls.
         *compact_delay = entries.capacity();
     }
+}
+
+/// The index of the rule of a name.
+fn index(rules: &RuleBook, name: &Name) -> u32 {
+    u32::try_from(rules.index_of(name)).expect("fewer than 2^32 rules")
 }
 
 fn hash(name: &Name) -> u64 {

@@ -23,6 +23,12 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
+    /// A log of these entries, in the order of their numbers.
+    pub(super) fn from_entries(entries: impl IntoIterator<Item = AuditEntry>) -> Self {
+        let entries: VecDeque<AuditEntry> = entries.into_iter().collect();
+        Self { last: entries.back().map_or(0, |entry| entry.number), entries }
+    }
+
     /// Add an entry. One that is there already was sent again, because its sender got no answer.
     pub fn note(&mut self, entry: &AuditEntry) {
         let mut entry = entry.clone();

@@ -1,6 +1,6 @@
 //! The commands that change the record of a group, and their answers.
 
-use doorway_protocol::{AuditEntry, Fence};
+use doorway_protocol::{AuditEntry, Fence, RULES_LIMIT, RuleTables};
 use serde::{Deserialize, Serialize};
 
 use super::holds::{HOLDS_LIMIT, HoldId};
@@ -21,7 +21,7 @@ pub enum Command {
         seat: SeatId,
         /// What the process drew as it started.
         nonce: u128,
-        /// The fingerprint of its rules.
+        /// The hash of the rules that it can run.
         rules: u64,
     },
     /// A member is alive.
@@ -89,12 +89,12 @@ pub enum Command {
     /// its next renewal. A shorter lease changes how soon the others remove a member only when its
     /// process has joined anew: until then they wait for the longest lease that it ever had.
     Lease(u32),
-    /// An operator changes the rules. The new ones hold from the next view on.
+    /// An operator changes the rules for locks. A view with the new ones begins.
     Rules {
         /// The number of the view that the sender knows.
         number: u64,
-        /// The fingerprint of the new rules.
-        rules: u64,
+        /// The new rules, all of them.
+        rules: RuleTables,
     },
     /// A member promises a client a lock for longer than the member's own lease, or makes such a
     /// promise longer. If a process before it in its seat has made the promise, this member takes
@@ -156,8 +156,8 @@ pub enum RecordError {
     /// Too many processes of one seat have joined.
     #[error("the machine has {MEMBERS_OF_SEAT_LIMIT} processes in the group already")]
     TooManyOfSeat,
-    /// The rules differ from those of the group.
-    #[error("the rules for locks differ from those of the group")]
+    /// The process does not know the rules of the group, or cannot run them.
+    #[error("this node does not know the rules for locks of its group")]
     OtherRules,
     /// The record has changed since the sender looked at it.
     #[error("the group has changed in the meantime")]
@@ -192,4 +192,7 @@ pub enum RecordError {
     /// The member that made a promise is gone, so nobody can take the promise over.
     #[error("the group has removed the process that granted the lock")]
     Orphan,
+    /// The rules are too long.
+    #[error("the rules for locks have {0} bytes; at most {RULES_LIMIT} are allowed")]
+    LongRules(usize),
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Name};
+use doorway_protocol::{Fence, Name, RuleTables};
 
 use super::command::{Command, RecordError};
 use super::holds::Holds;
 use super::keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
 use super::record::{MemberId, Record};
+use super::rules::AgreedRules;
 use crate::views::AgreedEvent;
 
 /// How many times in a lease a keeper is told that time has passed.
@@ -73,6 +74,8 @@ pub enum KeeperNotice {
     Lost(Loss),
     /// The process cannot become a member. It goes on trying.
     Blocked(RecordError),
+    /// The process cannot run the rules for locks of its group, for this reason.
+    UnusableRules(String),
     /// The process has given up waiting, because it has no connection with the nodes of these
     /// names.
     GaveUp(String),
@@ -91,6 +94,7 @@ impl OwnMembership {
     pub fn begin(
         keeper: Keeper,
         holds: Arc<Holds>,
+        rules: &RuleTables,
         reclaiming: bool,
         now: Now,
         host: &mut impl KeeperHost,
@@ -98,6 +102,7 @@ impl OwnMembership {
         let first = Arc::clone(keeper.record());
         let mut membership = Self { keeper, standing: Standing::default() };
         membership.drive(now, Event::Holds(holds), host);
+        membership.learn_rules(now, rules, host);
         membership.drive(now, Event::Record(first), host);
         if !reclaiming {
             membership.drive(now, Event::Reclaimed, host);
@@ -135,11 +140,28 @@ impl OwnMembership {
         }
     }
 
+    /// The store has agreed on these rules. The views see them before the keeper acts on them.
+    pub fn learn_rules(&mut self, now: Now, rules: &RuleTables, host: &mut impl KeeperHost) {
+        let (digest, read) = (rules.digest(), AgreedRules::read(rules));
+        let usable = read.is_ok();
+        match read {
+            Ok(rules) => host.views(AgreedEvent::Rules(Arc::new(rules))),
+            Err(why) => host.log(KeeperNotice::UnusableRules(why)),
+        }
+        self.drive(now, Event::Rules { digest, usable }, host);
+    }
+
     fn perform(&mut self, output: Output, host: &mut impl KeeperHost) {
         let Standing { member, lease, blocked, left, orphans } = &mut self.standing;
         match output {
             Output::Put(put, command) => host.put(put, command),
-            Output::Held { name, fence, refused } => host.held(&name, fence, refused),
+            Output::Held { name, fence, refused } => {
+                // A member is blocked only while there is no room for its promises.
+                if refused.is_none() && blocked.take().is_some() {
+                    host.note(&self.standing);
+                }
+                host.held(&name, fence, refused);
+            }
             Output::Dropped { name, fence } => host.dropped(&name, fence),
             Output::Orphans(gone) => {
                 *orphans = Arc::new(gone);

@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Name};
+use doorway_protocol::{AuditEntry, Fence, Name, RuleTables};
 use serde::{Deserialize, Serialize};
 
 use super::audit::AuditLog;
@@ -180,13 +180,36 @@ pub struct GroupState {
     pub holds: Arc<Holds>,
     /// What operators did.
     pub audit: Arc<AuditLog>,
+    /// The rules for locks.
+    pub rules: Arc<RuleTables>,
 }
 
 impl GroupState {
-    /// The state of a group that begins with this record, and without holds.
+    /// The state of a group that begins with this record, and without holds and rules.
     pub fn new(record: Record) -> Self {
-        let holds = Holds { added: record.holds, all: BTreeMap::new() };
-        Self { record: Arc::new(record), holds: Arc::new(holds), audit: Arc::default() }
+        let holds = Arc::new(Holds { added: record.holds, all: BTreeMap::new() });
+        let record = Arc::new(record);
+        Self { record, holds, audit: Arc::default(), rules: Arc::default() }
+    }
+
+    /// Begin with these rules.
+    pub fn with_rules(mut self, rules: RuleTables) -> Self {
+        Arc::make_mut(&mut self.record).rules = rules.digest();
+        self.rules = Arc::new(rules);
+        self
+    }
+
+    /// Put a state together from its parts, as a store has kept them one by one. The entries of the
+    /// audit log have to be in the order of their numbers.
+    pub fn from_parts(
+        record: Record,
+        holds: impl IntoIterator<Item = (HoldId, Hold)>,
+        audit: impl IntoIterator<Item = AuditEntry>,
+        rules: RuleTables,
+    ) -> Self {
+        let holds = Holds { added: record.holds, all: holds.into_iter().collect() };
+        let audit = Arc::new(AuditLog::from_entries(audit));
+        Self { record: Arc::new(record), holds: Arc::new(holds), audit, rules: Arc::new(rules) }
     }
 
     /// Apply a command. If it is refused, nothing changes.
@@ -199,6 +222,13 @@ impl GroupState {
         match command {
             Command::Hold { .. } | Command::Drop(_) => {
                 Arc::make_mut(&mut self.holds).apply(record, command)
+            }
+            Command::Rules { rules, .. } => {
+                let answer = record.apply(command);
+                if !matches!(answer, Answer::Refused(_)) {
+                    self.rules = Arc::new(rules.clone());
+                }
+                answer
             }
             _ => record.apply(command),
         }

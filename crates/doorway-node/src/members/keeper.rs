@@ -87,6 +87,13 @@ pub enum Event {
     Record(Arc<Record>),
     /// The store has agreed on these holds.
     Holds(Arc<Holds>),
+    /// The store has agreed on rules with this hash. This process can run them, or not.
+    Rules {
+        /// The hash.
+        digest: u64,
+        /// Whether the process can run the rules.
+        usable: bool,
+    },
     /// A client of this process is to hold this lock for longer than the lease. Answered by
     /// [`Output::Held`].
     Hold {
@@ -191,6 +198,9 @@ pub enum Loss {
     /// The group has refused to renew it.
     #[error("{0}")]
     Refused(RecordError),
+    /// The group has agreed on rules for locks that this process cannot run.
+    #[error("the group has agreed on rules for locks that this version of doorway cannot run")]
+    Rules,
 }
 
 /// Where the process stands.
@@ -262,7 +272,12 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Keeper {
     seat: SeatId,
+    /// The hash of the newest rules that the process can run.
     rules: u64,
+    /// The hash of the newest rules, if the process cannot run them.
+    unusable: Option<u64>,
+    /// The view that locks cannot be served in for long, until there is a newer one.
+    exhausted: Option<u64>,
     /// Drawn at random when the process started.
     nonce: u128,
     /// How many memberships of this process are over.
@@ -299,13 +314,15 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// The keeper of a process that has just started. `nonce` was drawn at random. If the process
-    /// has a predecessor whose clients may reclaim their locks, it enters only after
-    /// [`Event::Reclaimed`].
+    /// The keeper of a process that has just started, and that can run rules with this hash.
+    /// `nonce` was drawn at random. If the process has a predecessor whose clients may reclaim
+    /// their locks, it enters only after [`Event::Reclaimed`].
     pub fn new(seat: SeatId, rules: u64, nonce: u128, record: Arc<Record>) -> Self {
         Self {
             seat,
             rules,
+            unusable: None,
+            exhausted: None,
             nonce,
             generation: 0,
             stage: Stage::Joining,
@@ -349,6 +366,8 @@ impl Keeper {
                 self.holds = holds;
                 self.look_at_orphans(now, out);
             }
+            Event::Rules { digest, usable: true } => (self.rules, self.unusable) = (digest, None),
+            Event::Rules { digest, usable: false } => self.unusable = Some(digest),
             Event::Hold { name, fence, length_ms } => self.hold(name, fence, length_ms, out),
             Event::Drop { name, fence } => {
                 let grant = (name, fence);
@@ -373,11 +392,7 @@ impl Keeper {
             Event::Reclaimed => self.reclaimed = true,
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
-            Event::Bump(number) => {
-                if let Stage::Member { .. } = self.stage {
-                    self.put(now, Kind::Bump, Command::Bump { number }, out);
-                }
-            }
+            Event::Bump(number) => self.exhausted = Some(number),
             Event::Lapsed | Event::Tick => {}
         }
         self.advance(now, out);
@@ -475,6 +490,7 @@ impl Keeper {
                 }
             }
             (Kind::Hold(grant, length_ms), Some(answer)) => {
+                let seated = self.is_seated();
                 let asked = |wanted: &&mut Wanted| wanted.length_ms == length_ms && !wanted.held;
                 let Some(wanted) = self.wanted.get_mut(&grant).filter(asked) else { return };
                 wanted.held = true;
@@ -482,6 +498,13 @@ impl Keeper {
                     Answer::Refused(why) => Some(why),
                     _ => None,
                 };
+                // A member without a seat grants nothing: an earlier process of this machine made
+                // the promise. It is kept: this member asks again, and enters only when the group
+                // has room for it.
+                if !seated && !wanted.earlier && refused == Some(RecordError::TooManyHolds) {
+                    wanted.held = false;
+                    return out.push(Output::Blocked(RecordError::TooManyHolds));
+                }
                 // What the client was promised before stays promised.
                 if refused.is_some() && !wanted.earlier {
                     self.wanted.remove(&grant);
@@ -506,13 +529,20 @@ impl Keeper {
         let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
         let at = self.deadline.take().unwrap_or(now.boot);
         // Clients that cannot be told that the membership is over count on it until its lease
-        // ends. If that is still to come, the member leaves only then: because it was evicted, or
-        // because a shard had not heard of a renewal in time.
+        // ends. If that is still to come, the member leaves only then: because it was evicted or
+        // cannot run the rules, or because a shard had not heard of a renewal in time.
         let wait = evicted || at > now.boot;
         self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
         self.end_holds(id, out);
         out.push(Output::Discard(why));
+    }
+
+    /// Whether the process is in a view. A record that is older than the membership does not show
+    /// it yet.
+    fn is_seated(&self) -> bool {
+        let member = self.id().map(|id| self.record.member(id));
+        member.is_some_and(|member| member.is_ok_and(|it| it.since.is_some()))
     }
 
     /// Whether the process is this member, and does not leave.
@@ -538,8 +568,16 @@ impl Keeper {
 
     /// Do what is due.
     fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
+        // A member that cannot run the next view would hold up the others.
+        let unusable = self.unusable == Some(self.record.rules);
+        if let (Stage::Member { id, .. }, true) = (&self.stage, unusable) {
+            self.lose_membership(now, *id, Loss::Rules, out);
+        }
         match self.stage {
             Stage::Joining if now.boot < self.away_until => {}
+            Stage::Joining if unusable => out.push(Output::Blocked(RecordError::OtherRules)),
+            // The store shows the rules soon.
+            Stage::Joining if self.rules != self.record.rules => {}
             Stage::Joining => {
                 let (seat, nonce, rules) = (self.seat, self.nonce(), self.rules);
                 let kind = Kind::Join(self.generation);
@@ -554,6 +592,12 @@ impl Keeper {
             Stage::Member { id, since } => {
                 let cut = self.cut(now);
                 self.put(now, Kind::Renew(id), Command::Renew { id, cut }, out);
+                // The command is sent again until there is a newer view: nobody else may ask for
+                // it.
+                self.exhausted.take_if(|number| *number != self.record.number);
+                if let Some(number) = self.exhausted {
+                    self.put(now, Kind::Bump, Command::Bump { number }, out);
+                }
                 self.keep_holds(now, id, out);
                 self.enter(now, id, since, out);
             }

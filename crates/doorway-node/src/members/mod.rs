@@ -6,6 +6,7 @@
 //! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members;
 //!   `keeper/holds.rs`: what it does about promises that are longer than a lease.
+//! - `rules.rs`: the rules for locks, on which the members agree too.
 //! - `drive.rs`: the loop that performs what a keeper decides, for a real node or a simulated one.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
@@ -18,11 +19,12 @@ mod drive;
 mod holds;
 mod keeper;
 mod record;
+mod rules;
 mod store;
 
 pub use audit::{AUDIT_LIMIT, AuditLog};
 pub use command::{Answer, Command, RecordError, Seen};
-pub use doorway_protocol::AuditEntry;
+pub use doorway_protocol::{AuditEntry, RULES_LIMIT, RuleTables};
 pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
@@ -30,6 +32,8 @@ pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,
 };
+pub use rules::AgreedRules;
 pub use store::{
-    BoxedFuture, BoxedStream, Caller, Connect, StoreHealth, Stream, Unsure, ViewStore,
+    BoxedFuture, BoxedStream, Caller, Connect, ServiceHealth, StoreHealth, Stream, Unsure,
+    ViewStore,
 };

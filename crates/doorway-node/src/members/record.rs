@@ -31,7 +31,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use doorway_protocol::Fence;
+use doorway_protocol::{Fence, RULES_LIMIT};
 
 use super::command::{Answer, Command, RecordError, Seen};
 
@@ -115,7 +115,8 @@ pub struct Record {
     pub last: u64,
     /// The lease of members, in milliseconds.
     pub lease_ms: u32,
-    /// The fingerprint of the rules that say which algorithm serves which locks.
+    /// The hash of the rules that say which algorithm serves which locks: see
+    /// [`AgreedRules`](super::AgreedRules). It changes only together with the number of the view.
     pub rules: u64,
     /// The machines that belong to the group, in the order of their names.
     pub seats: Vec<Seat>,
@@ -156,8 +157,8 @@ impl Record {
         }
     }
 
-    /// Apply a command. If it is refused, nothing changes. Of a command that changes holds, this is
-    /// the smaller part: see [`GroupState::apply`](super::GroupState::apply).
+    /// Apply a command. If it is refused, nothing changes. Of a command that changes holds or
+    /// rules, this is the smaller part: see [`GroupState::apply`](super::GroupState::apply).
     pub fn apply(&mut self, command: &Command) -> Answer {
         match self.try_apply(command) {
             Ok(answer) => {
@@ -213,8 +214,11 @@ impl Record {
             }
             Command::Rules { number, rules } => {
                 self.check_number(*number)?;
+                if rules.bytes() > RULES_LIMIT {
+                    return Err(RecordError::LongRules(rules.bytes()));
+                }
                 self.next_view()?;
-                self.rules = *rules;
+                self.rules = rules.digest();
             }
             Command::Hold { id, .. } => {
                 let Member { seat, evicted, .. } = *self.member(id.member)?;

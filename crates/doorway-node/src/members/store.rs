@@ -1,8 +1,9 @@
 //! The store by which a group agrees on its record, as a node sees it.
 //!
-//! A node needs five things of a store: the newest record, the newest holds, an answer to a
-//! command, a hint whether to propose removals, and facts for people. How the store reaches
-//! agreement is its own affair: a replicated log, or a key that is replaced by compare-and-set.
+//! A node needs six things of a store: the newest record, the newest holds, the newest rules, an
+//! answer to a command, a hint whether to propose removals, and facts for people. How the store
+//! reaches agreement is its own affair: a replicated log, or a key that is replaced by
+//! compare-and-set.
 //!
 //! Stores of several nodes may have to talk to each other. They use the port and the certificates
 //! of the links, but connections of their own: a link keeps everything for an absent peer, and a
@@ -13,6 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::RuleTables;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
@@ -34,6 +36,9 @@ pub trait ViewStore: Send + Sync + 'static {
 
     /// The newest holds that were seen here. They may be older or newer than the record.
     fn holds(&self) -> watch::Receiver<Arc<Holds>>;
+
+    /// The newest rules that were seen here. They may be older or newer than the record.
+    fn rules(&self) -> watch::Receiver<Arc<RuleTables>>;
 
     /// Agree on a command. The future ends within a bounded time.
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>>;
@@ -66,6 +71,19 @@ pub struct StoreHealth {
     pub reachable: Vec<SeatId>,
     /// For how long no majority could be reached, if none can.
     pub without_quorum: Option<Duration>,
+    /// The state of the service by which the members agree; none if they agree by themselves.
+    pub service: Option<ServiceHealth>,
+}
+
+/// The state of a service outside the group by which its members agree, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceHealth {
+    /// Where the service is.
+    pub addresses: Vec<String>,
+    /// For how long the service could not be reached, and why, if it cannot.
+    pub unreachable: Option<(Duration, String)>,
+    /// What an operator should know although the service answers.
+    pub warning: Option<String>,
 }
 
 /// A connection between two stores.

@@ -68,7 +68,10 @@ async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Pe
                 }
             }
         }
-        sleep(backoff.next_delay()).await;
+        tokio::select! {
+            () = sleep(backoff.next_delay()) => {}
+            () = peer.started() => backoff.reset(),
+        }
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::LinkHandler;
 use crate::link::{
     AckError, Frame, Hello, Inbox, Incarnation, MESSAGE_MAX, Outbox, ReceivedCount, Verdict,
+    Versions,
 };
 use crate::members::SeatId;
 use crate::messages::Message;
@@ -47,12 +49,18 @@ pub struct Peer {
     /// Is a connection up? This is not part of the inbox, so that it can be read while a message is
     /// delivered.
     up: AtomicBool,
+    /// The version of the protocol that both sides support.
+    version: AtomicU16,
     /// The number of this link among those to the peer.
     link: u64,
     /// How many messages wait in the outbox.
     unacknowledged: AtomicUsize,
     backlog: Backlog,
     since: Mutex<Option<Instant>>,
+    /// The newest process of the peer that the group knows.
+    process: AtomicU64,
+    /// Notified when the group knows of a newer process of the peer.
+    started: Notify,
     pub(super) traffic: TrafficCounters,
 }
 
@@ -193,6 +201,7 @@ impl Peer {
     /// two sides must agree on that.
     pub fn new(id: PeerId, name: String, address: String, dialled: bool, backlog: Backlog) -> Self {
         let (inbox, outbox, up, link, unacknowledged, since) = Default::default();
+        let (process, started, version) = Default::default();
         let traffic = TrafficCounters::default();
         Self {
             id,
@@ -202,12 +211,28 @@ impl Peer {
             inbox,
             outbox,
             up,
+            version,
             link,
             unacknowledged,
             backlog,
             since,
+            process,
+            started,
             traffic,
         }
+    }
+
+    /// The group knows of this process of the peer. If it is a new one, the peer is dialled at
+    /// once: it listens, and the pause after earlier attempts may be long.
+    pub fn has_process(&self, number: u64) {
+        if self.process.fetch_max(number, Ordering::Relaxed) < number {
+            self.started.notify_one();
+        }
+    }
+
+    /// Wait until the group knows of a newer process of the peer.
+    pub(super) async fn started(&self) {
+        self.started.notified().await;
     }
 
     /// Number the link, because there was one to this peer before: see [`Incarnation::of_link`].
@@ -284,6 +309,11 @@ impl Peer {
         self.up.load(Ordering::Acquire)
     }
 
+    /// Does the peer understand the messages of this version of the protocol?
+    pub fn speaks(&self, version: u16) -> bool {
+        self.version.load(Ordering::Acquire) >= version
+    }
+
     /// How many messages the peer has not acknowledged.
     pub fn unacknowledged(&self) -> usize {
         self.unacknowledged.load(Ordering::Relaxed)
@@ -346,6 +376,8 @@ impl Peer {
         self.update_unacknowledged(&sending.outbox);
         sending.connection = Some(connection);
         drop(sending);
+        let version = Versions::SPOKEN.common(hello.versions).unwrap_or_default();
+        self.version.store(version, Ordering::Release);
         self.up.store(true, Ordering::Release);
         *self.since.lock() = Some(Instant::now());
         count(&self.traffic.connections, 1);

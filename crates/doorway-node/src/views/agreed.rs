@@ -19,7 +19,10 @@
 //! 4. It starts at a node only when the node knows all holds that precede its record
 //!    ([`Holds`]). The node keeps the locks of orphans closed to its own clients from before the
 //!    start of the view.
-//! 5. When the membership of the node is over, the node forgets its views. Its clients lose what
+//! 5. It stops for a view only when it knows the rules of that view ([`AgreedRules`]). So all
+//!    members run a view with the rules of its record, and a member that does not know them yet
+//!    goes on in the view before.
+//! 6. When the membership of the node is over, the node forgets its views. Its clients lose what
 //!    they hold, and it takes part in a view again under another number.
 //!
 //! # Claims
@@ -40,7 +43,7 @@ use doorway_protocol::{Fence, Name};
 use super::change::{ClaimError, EndReason};
 use super::epochs::ViewError;
 use super::flush::FlushRound;
-use crate::members::{Holds, MemberId, Record, SeatId};
+use crate::members::{AgreedRules, Holds, MemberId, Record, SeatId};
 use crate::messages::{Flush, HeldLock, Message};
 
 /// Something that has happened to a node and may matter for its views.
@@ -50,6 +53,8 @@ pub enum AgreedEvent {
     Record(Arc<Record>),
     /// The store has shown these holds.
     Holds(Arc<Holds>),
+    /// The store has shown these rules, and this node can run them.
+    Rules(Arc<AgreedRules>),
     /// This process has become this member. It waits until it enters.
     Joined(MemberId),
     /// The membership of this process is over.
@@ -83,8 +88,11 @@ pub enum AgreedOutput {
     ShutDoor(Name),
     /// Let clients enter this lock again.
     OpenDoor(Name),
-    /// Stop all shards for this view, and report [`AgreedEvent::ShardsStopped`].
-    StopShards(AgreedView),
+    /// Use these rules before the first view. Later, each view brings its own.
+    UseRules(Arc<AgreedRules>),
+    /// Stop all shards for this view, which has these rules, and report
+    /// [`AgreedEvent::ShardsStopped`].
+    StopShards(AgreedView, Arc<AgreedRules>),
     /// Start the view of this number, for which the shards have stopped. The locks that each member
     /// holds are given in the order of the members.
     StartShards(u64, Vec<Vec<HeldLock>>),
@@ -118,6 +126,15 @@ pub struct AgreedView {
     pub members: Vec<(SeatId, String)>,
     /// The number of this node.
     pub me: NodeId,
+    /// The hash of its rules.
+    pub rules: u64,
+}
+
+impl AgreedView {
+    /// The names of its members, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.members.iter().map(|(_, name)| name.clone()).collect()
+    }
 }
 
 /// A view, and the snapshots for it.
@@ -139,6 +156,8 @@ pub struct AgreedViews {
     record: Option<Arc<Record>>,
     /// The newest holds that the store has shown.
     holds: Arc<Holds>,
+    /// The newest rules that the store has shown, if this node can run them.
+    rules: Option<Arc<AgreedRules>>,
     /// The locks that are closed to the clients of this node.
     shut: BTreeSet<Name>,
     /// The seats to which a link is up.
@@ -169,6 +188,7 @@ impl AgreedViews {
             me: None,
             record: None,
             holds: Arc::default(),
+            rules: None,
             shut: BTreeSet::new(),
             up: BTreeSet::new(),
             current: None,
@@ -193,6 +213,12 @@ impl AgreedViews {
             AgreedEvent::Holds(holds) => {
                 self.holds = holds;
                 self.look_at_doors(out);
+            }
+            AgreedEvent::Rules(rules) => {
+                if self.target == 0 {
+                    out.push_back(AgreedOutput::UseRules(Arc::clone(&rules)));
+                }
+                self.rules = Some(rules);
             }
             AgreedEvent::Joined(member) => {
                 self.me = Some(member);
@@ -256,6 +282,11 @@ impl AgreedViews {
     /// The newest holds that the store has shown.
     pub fn holds(&self) -> &Arc<Holds> {
         &self.holds
+    }
+
+    /// The newest rules that the store has shown, if this node can run them.
+    pub fn rules(&self) -> Option<&Arc<AgreedRules>> {
+        self.rules.as_ref()
     }
 
     /// The number of the view that runs here, if one does.
@@ -398,12 +429,16 @@ impl AgreedViews {
             }
             self.awaited = away;
         }
+        let known = |next: &mut Round| {
+            self.rules.as_ref().is_some_and(|rules| rules.digest == next.view.rules)
+        };
         if self.awaited.is_empty()
-            && let Some(next) = self.next.take()
+            && let Some(next) = self.next.take_if(known)
+            && let Some(rules) = &self.rules
         {
             self.target = next.view.number;
             self.stopping = true;
-            out.push_back(AgreedOutput::StopShards(next.view.clone()));
+            out.push_back(AgreedOutput::StopShards(next.view.clone(), Arc::clone(rules)));
             self.current = Some(next);
             return;
         }
@@ -437,7 +472,7 @@ impl Round {
         let place = record.seated().position(|member| member.id == me);
         let me = NodeId::at(place.expect("a round is made for a member of the view"));
         let snapshots = FlushRound::new(me, members.len());
-        let view = AgreedView { number: record.number, members, me };
+        let view = AgreedView { number: record.number, members, me, rules: record.rules };
         Self { view, snapshots, holds: record.holds }
     }
 }

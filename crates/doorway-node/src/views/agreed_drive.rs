@@ -13,7 +13,7 @@ use doorway_protocol::Name;
 
 use super::agreed::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
 use super::change::EndReason;
-use crate::members::SeatId;
+use crate::members::{AgreedRules, SeatId};
 use crate::messages::{HeldLock, Message};
 
 /// What [`AgreedViews`] act on: the shards of their node, the links to other seats, and a log. The
@@ -25,9 +25,13 @@ pub trait AgreedHost {
     /// Send a message to the processes at all other seats.
     fn tell_all(&mut self, message: &Message);
 
-    /// Remember the members of this view, stop each shard for it, and return what the shards hold.
-    /// A shard must stop and be read in one critical section.
-    fn stop_shards(&mut self, view: AgreedView) -> Vec<HeldLock>;
+    /// Use these rules in every shard before its first view:
+    /// [`Shard::use_rules`](crate::locks::Shard::use_rules).
+    fn use_rules(&mut self, rules: &AgreedRules);
+
+    /// Remember the members and rules of this view, stop each shard for it, and return what the
+    /// shards hold. A shard must stop and be read in one critical section.
+    fn stop_shards(&mut self, view: AgreedView, rules: &AgreedRules) -> Vec<HeldLock>;
 
     /// Start the view of this number in every shard, with what each member holds. Returns whether
     /// some shard could not start it.
@@ -67,9 +71,10 @@ impl AgreedViews {
                 AgreedOutput::Tell(seat, message) => host.tell(seat, &message),
                 AgreedOutput::TellAll(message) => host.tell_all(&message),
                 AgreedOutput::Disown(views) => host.disown(&views),
-                AgreedOutput::StopShards(view) => {
+                AgreedOutput::UseRules(rules) => host.use_rules(&rules),
+                AgreedOutput::StopShards(view, rules) => {
                     let number = view.number;
-                    let held = host.stop_shards(view);
+                    let held = host.stop_shards(view, &rules);
                     self.step(AgreedEvent::ShardsStopped(number, held), &mut out);
                 }
                 AgreedOutput::StartShards(view, held) => {

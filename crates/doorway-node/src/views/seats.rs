@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doorway_core::NodeId;
 
 use super::agreed::AgreedView;
-use crate::locks::Rule;
+use crate::locks::RuleBook;
 use crate::members::SeatId;
 use crate::seating::Seating;
 
@@ -26,11 +26,10 @@ struct Known {
 }
 
 impl ViewSeats {
-    /// Remember the members of a newer view. `rules` makes the rules for this many members.
-    pub fn push(&mut self, view: AgreedView, rules: impl FnOnce(usize) -> Vec<Rule>) {
-        let AgreedView { number: view, members, me } = view;
+    /// Remember the members of a newer view, and its rules.
+    pub fn push(&mut self, view: AgreedView, rules: RuleBook) {
+        let AgreedView { number: view, members, me, .. } = view;
         let (seats, members): (Vec<SeatId>, Vec<String>) = members.into_iter().unzip();
-        let rules = rules(members.len());
         self.0.push(Known { view, seating: Arc::new(Seating { members, me, rules }), seats });
         let old = self.0.len().saturating_sub(REMEMBERED);
         self.0.drain(..old);

@@ -72,8 +72,7 @@ pub(crate) fn group(size: usize, rules: &[RuleConfig]) -> (Scratch, Vec<Config>)
 
 /// A rule for names that begin with the algorithm's own.
 pub(crate) fn rule(algorithm: &str, permits: u32) -> RuleConfig {
-    let algorithm = algorithm.to_owned();
-    RuleConfig { pattern: format!("{algorithm}/*"), algorithm, permits }
+    RuleConfig::new(format!("{algorithm}/*"), algorithm, permits)
 }
 
 /// Start the nodes of a group, and wait until all of them serve.

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
 fn rule(pattern: &str, algorithm: &str, permits: u32) -> RuleConfig {
-    RuleConfig { pattern: pattern.to_owned(), algorithm: algorithm.to_owned(), permits }
+    RuleConfig::new(pattern, algorithm, permits)
 }
 
 async fn start() -> Node {

@@ -3,6 +3,8 @@
 
 mod agreed;
 mod alone;
+mod arranged;
+mod buffer;
 mod cluster;
 #[path = "../common/mod.rs"]
 mod common;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::link::{Hello, Incarnation};
-use doorway_node::locks::{LockRequest, Rule, Seating, Shard, ShardEffects};
+use doorway_node::locks::{LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects};
 use doorway_node::messages::{AlgorithmMessage, Message};
 use doorway_node::net::{
     Backlog, Identity, LinkHandler, Mesh, Network as _, Peer, PeerId, Tcp, Timing,
@@ -36,7 +36,7 @@ impl Puppet {
         let [first, second] = &config.members[..] else { panic!("a group of two") };
         let rule = Rule::new(&config.algorithm, 2, 1, 0).expect("a rule");
         let members = vec![first.name.clone(), second.name.clone()];
-        let seating = Arc::new(Seating { members, me: NodeId(1), rules: vec![rule] });
+        let seating = Arc::new(Seating { members, me: NodeId(1), rules: RuleBook::of_all(rule) });
         let hello = Hello {
             group: config.group.clone(),
             node: second.name.clone(),
@@ -124,7 +124,7 @@ impl Puppet {
     fn may_enter(&self, name: &Name) -> bool {
         let ask = LockRequest { mode: Mode::Exclusive, session: 0, now: Duration::ZERO };
         self.act(|shard, out| {
-            let slot = shard.open(name, 0);
+            let slot = shard.open(name);
             let entered = shard.try_acquire(slot, ask, out).expect("a lock that is not broken");
             entered.inspect(|(client, _)| shard.leave(*client, Duration::ZERO, out)).is_some()
         })
@@ -148,7 +148,7 @@ impl LinkHandler for Puppet {
         let from = NodeId::at(from.0 as usize);
         match message {
             Message::Algorithm(step) => {
-                self.act(|shard, out| shard.receive(from, 0, &step, Duration::ZERO, out));
+                self.act(|shard, out| shard.receive(from, &step, Duration::ZERO, out));
             }
             Message::Flush(flush) => self.hear(|views| views.flush(from, flush)),
             Message::Epochs(epochs) => self.hear(|views| views.learn(&epochs)),

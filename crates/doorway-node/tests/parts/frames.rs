@@ -7,6 +7,7 @@ use doorway_core::Mode;
 use doorway_node::link::{Decoder, Frame, FrameError, Hello, Incarnation, ReceivedCount, Versions};
 use doorway_node::messages::{
     AlgorithmMessage, Answer, ClientReport, ClientStatus, Flush, HeldLock, Message, Question,
+    RecordOrder,
 };
 use doorway_node::{Fence, Name};
 use proptest::prelude::*;
@@ -56,23 +57,42 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// What version 2 has added.
+fn added_samples() -> Vec<(&'static str, Vec<u8>)> {
+    let message = |message: Message| postcard::to_allocvec(&message).expect("a message");
+    let order =
+        RecordOrder { id: 9, lock: Name::new("deploy/web").expect("a name"), for_ms: 10_000 };
+    vec![
+        ("message ask service", message(Message::Ask(7, Question::Service(vec![1, 2])))),
+        ("message tell service", message(Message::Tell(7, Answer::Service(Some(vec![3]))))),
+        ("message ask record", message(Message::Ask(0, Question::Record(order)))),
+        ("message ask recorded", message(Message::Ask(8, Question::Recorded(9)))),
+        ("message tell recording", message(Message::Tell(8, Answer::Recording(Some(vec![4]))))),
+    ]
+}
+
 #[test]
-fn the_bytes_of_version_1_stay_as_they_are() {
+fn the_bytes_of_each_version_stay_as_they_are() {
     assert_eq!(
         Versions::SPOKEN,
-        Versions { min: 1, max: 1 },
+        Versions { min: 1, max: 2 },
         "a new version has a file of its own"
     );
+    golden("v1.txt", samples());
+    golden("v2.txt", added_samples());
+}
+
+fn golden(file: &str, samples: Vec<(&'static str, Vec<u8>)>) {
     let mut text = String::new();
-    for (name, bytes) in samples() {
+    for (name, bytes) in samples {
         let hex = bytes.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-        writeln!(text, "{name}: {hex}").unwrap();
+        writeln!(text, "{name}: {hex}").expect("memory can be written");
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, &text).expect("a file");
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert_eq!(std::fs::read_to_string(&path).expect("a file"), text);
 }
 
 #[test]

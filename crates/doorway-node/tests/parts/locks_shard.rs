@@ -1,11 +1,14 @@
 //! A shard does what its interface says, one story at a time.
 
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use doorway_core::Mode::{Exclusive, Shared};
 use doorway_core::NodeId;
 use doorway_node::Fence;
-use doorway_node::locks::{ClientEnd, ClientId, Fault, LostGrant, Rule, Shard, ShardEffects, Slot};
+use doorway_node::locks::{
+    ClientEnd, ClientId, Fault, LostGrant, Rule, RuleBook, Seating, Shard, ShardEffects, Slot,
+};
 use doorway_node::messages::{AlgorithmMessage, ClientStatus, HeldLock};
 
 use crate::nodes::{NOW, Nodes, ask, name};
@@ -17,7 +20,7 @@ fn fence(view: u64, clock: u64) -> Fence {
 /// A group whose first view runs, with one rule for all names.
 fn running(algorithm: &str, size: usize, handovers: u32) -> Nodes {
     let rule = Rule::new(algorithm, size, 1, handovers).expect("a rule");
-    let mut nodes = Nodes::new(&[rule], 1000, |_| 0);
+    let mut nodes = Nodes::new(&[rule], 1000);
     change_view(&mut nodes, 1);
     nodes
 }
@@ -39,7 +42,7 @@ fn poll(shard: &mut Shard, client: ClientId) -> Poll<Result<Fence, ClientEnd>> {
 }
 
 fn open(nodes: &mut Nodes, text: &str) -> Vec<Slot> {
-    nodes.shards.iter_mut().map(|shard| shard.open(&name(text), 0)).collect()
+    nodes.shards.iter_mut().map(|shard| shard.open(&name(text))).collect()
 }
 
 /// Whether the clients of a lock are inside or wait.
@@ -80,7 +83,7 @@ fn a_lock_moves_between_nodes_and_the_waiter_is_told() {
     nodes.act(0, |s, out| s.leave(first, NOW, out));
     assert_eq!(nodes.deliver_all(), 1, "a hand-over is one message");
     assert_eq!(poll(&mut nodes.shards[1], second), Poll::Ready(Ok(fence(1, 2))));
-    let counters = nodes.shards[1].counters()[0];
+    let counters = nodes.shards[1].counters()[0].1;
     assert_eq!((counters.grants, counters.remote, counters.handovers), (1, 1, 0));
 }
 
@@ -102,7 +105,7 @@ fn a_closed_lock_admits_nobody_and_answers_others() {
     let slots = open(&mut nodes, "orders");
     // A request is under way when the lock is closed. What it gets is given back.
     let (first, _) = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 1), out));
-    nodes.shards[0].shut_door(&name("orders"), 0);
+    nodes.shards[0].shut_door(&name("orders"));
     nodes.deliver_all();
     assert!(poll(&mut nodes.shards[0], first).is_pending());
     assert!(nodes.shards[0].is_shut(&name("orders")));
@@ -138,7 +141,7 @@ fn clients_of_one_node_pass_the_lock_without_a_message() {
     nodes.act(0, |s, out| s.leave(clients[0], NOW, out));
     assert_eq!(poll(&mut nodes.shards[0], clients[2]), Poll::Ready(Ok(fence(1, 2))));
     assert!(nodes.lines.is_empty());
-    let counters = nodes.shards[0].counters()[0];
+    let counters = nodes.shards[0].counters()[0].1;
     assert_eq!((counters.grants, counters.handovers, counters.waits), (2, 1, 3));
     assert_eq!(counters.longest_queue, 3);
 }
@@ -206,7 +209,7 @@ fn an_invalid_message_is_refused_and_changes_nothing() {
     for (clock, payload) in nonsense {
         let step = AlgorithmMessage { view: 1, clock, lock: name("orders"), payload };
         let mut out = ShardEffects::default();
-        nodes.shards[0].receive(NodeId(1), 0, &step, NOW, &mut out);
+        nodes.shards[0].receive(NodeId(1), &step, NOW, &mut out);
         assert_eq!((out.refused.len(), out.messages.len()), (1, 0), "{step:?}");
     }
     let slot = open(&mut nodes, "orders")[0];
@@ -265,20 +268,20 @@ fn when_a_lock_breaks_the_clients_inside_have_lost_it() {
 #[test]
 fn idle_locks_beyond_the_limit_are_forgotten_and_the_others_stay() {
     let rule = Rule::new("ricart-agrawala", 2, 1, 0).unwrap();
-    let mut nodes = Nodes::new(&[rule], 10, |_| 0);
+    let mut nodes = Nodes::new(&[rule], 10);
     change_view(&mut nodes, 1);
     for round in 0..100 {
         // The other node learns the name from a message, and opens no handle.
-        let slot = nodes.shards[0].open(&name(&format!("lock {round}")), 0);
+        let slot = nodes.shards[0].open(&name(&format!("lock {round}")));
         let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
         nodes.deliver_all();
         nodes.act(0, |s, out| s.leave(client, NOW, out));
         nodes.shards[0].close(slot);
         for shard in &nodes.shards {
-            assert!(shard.counters()[0].kept <= 11, "{}", shard.counters()[0].kept);
+            assert!(shard.counters()[0].1.kept <= 11, "{}", shard.counters()[0].1.kept);
         }
     }
-    assert_eq!(nodes.shards[0].counters()[0].kept, 10);
+    assert_eq!(nodes.shards[0].counters()[0].1.kept, 10);
 }
 
 #[test]
@@ -294,7 +297,7 @@ fn readers_share_and_writers_are_alone() {
 #[test]
 fn fences_of_permits_are_unique_in_the_group() {
     let rule = Rule::new("raymond-k", 3, 5, 0).unwrap();
-    let mut nodes = Nodes::new(&[rule], 10, |_| 0);
+    let mut nodes = Nodes::new(&[rule], 10);
     change_view(&mut nodes, 1);
     let slots = open(&mut nodes, "seats");
     let mut clients = Vec::new();
@@ -317,7 +320,7 @@ fn fences_of_permits_are_unique_in_the_group() {
 
 /// A message of node 0 about a lock, with this clock.
 fn asked(nodes: &mut Nodes, text: &str, clock: u64) -> AlgorithmMessage {
-    let slot = nodes.shards[0].open(&name(text), 0);
+    let slot = nodes.shards[0].open(&name(text));
     nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
     let line = nodes.lines.remove(&(NodeId(0), NodeId(1))).expect("it asks the other node");
     let [step] = Vec::from(line).try_into().expect("one message");
@@ -333,7 +336,7 @@ fn a_clock_that_has_run_far_asks_for_the_next_view_and_work_goes_on() {
         let mut nodes = running("carvalho-roucairol", 2, 0);
         let step = asked(&mut nodes, "orders", clock);
         let mut out = ShardEffects::default();
-        nodes.shards[1].receive(NodeId(0), 0, &step, NOW, &mut out);
+        nodes.shards[1].receive(NodeId(0), &step, NOW, &mut out);
         assert_eq!((out.refused.len(), out.messages.len()), (0, 1), "it is answered");
         assert_eq!((out.overdue, nodes.shards[1].running()), (overdue, Some(1)), "{clock}");
     }
@@ -349,10 +352,10 @@ fn a_shard_whose_clock_is_full_is_exhausted_until_the_next_view() {
     assert_eq!(poll(&mut nodes.shards[1], holder), Poll::Ready(Ok(fence(1, 1))));
     let full = asked(&mut nodes, "too far", FULL);
     let mut out = ShardEffects::default();
-    nodes.shards[1].receive(NodeId(0), 0, &full, NOW, &mut out);
+    nodes.shards[1].receive(NodeId(0), &full, NOW, &mut out);
     assert_eq!((out.refused.len(), out.overdue), (1, false), "nobody's clock is as far as that");
     let step = asked(&mut nodes, "orders", FULL - 1);
-    nodes.act(1, |s, out| s.receive(NodeId(0), 0, &step, NOW, out));
+    nodes.act(1, |s, out| s.receive(NodeId(0), &step, NOW, out));
     assert_eq!(nodes.shards[1].running(), Some(1));
 
     // The grant that fills the clock is the last one.
@@ -363,7 +366,7 @@ fn a_shard_whose_clock_is_full_is_exhausted_until_the_next_view() {
     assert_eq!(nodes.shards[1].running(), None);
     let (next, none) = nodes.act(1, |s, out| s.acquire(slot, ask(Exclusive, 3), out));
     assert_eq!(none, None);
-    nodes.act(1, |s, out| s.receive(NodeId(0), 0, &step, NOW, out));
+    nodes.act(1, |s, out| s.receive(NodeId(0), &step, NOW, out));
     nodes.act(1, |s, out| s.leave(waiter, NOW, out));
     assert!(poll(&mut nodes.shards[1], next).is_pending(), "nobody enters");
 
@@ -387,7 +390,7 @@ fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
     let mut kept = 0;
     loop {
         let mut out = ShardEffects::default();
-        nodes.shards[1].receive(NodeId(0), 0, &step, NOW, &mut out);
+        nodes.shards[1].receive(NodeId(0), &step, NOW, &mut out);
         assert_eq!(out.overdue, out.refused.len() == 1);
         if out.overdue {
             break;
@@ -406,4 +409,142 @@ fn a_shard_that_cannot_keep_what_comes_early_leaves_its_view_for_the_next() {
     change_view(&mut nodes, 3);
     nodes.deliver_all();
     assert_eq!(poll(&mut nodes.shards[1], client), Poll::Ready(Ok(fence(3, 1))));
+}
+
+/// All nodes stop for a view with another rule, and start it. Returns whether one of them asks for
+/// another view.
+fn change_rule(nodes: &mut Nodes, view: u64, algorithm: &str, permits: u32) -> bool {
+    let size = nodes.shards.len();
+    let rule = Rule::new(algorithm, size, permits, 0).expect("a rule");
+    let book = RuleBook::of_all(rule).agreed(view);
+    let shards = (0..).map(NodeId).zip(&mut nodes.shards);
+    let held: Vec<_> = shards
+        .flat_map(|(node, shard)| {
+            shard.stop_for(view, &book).into_iter().map(move |held| (node, held))
+        })
+        .collect();
+    let mut overdue = false;
+    for node in 0..size {
+        let before = &nodes.seatings[node];
+        let (members, me) = (before.members.clone(), before.me);
+        nodes.seatings[node] = Arc::new(Seating { members, me, rules: book.clone() });
+        let seating = Arc::clone(&nodes.seatings[node]);
+        let held = held.clone();
+        nodes.act(node as u32, |shard, out| {
+            shard.start(view, &seating, held, NOW, out);
+            overdue |= out.overdue;
+        });
+    }
+    overdue
+}
+
+#[test]
+fn a_lock_with_more_holders_than_its_new_rule_lets_in_waits_until_they_fit() {
+    let rule = Rule::new("raymond-k", 2, 3, 0).expect("a rule");
+    let mut nodes = Nodes::new(&[rule], 10);
+    change_view(&mut nodes, 1);
+    let slots = open(&mut nodes, "slots");
+    let enter = |nodes: &mut Nodes, node: u32| {
+        let (client, _) =
+            nodes.act(node, |s, out| s.acquire(slots[node as usize], ask(Exclusive, 7), out));
+        nodes.deliver_all();
+        client
+    };
+    let inside = [enter(&mut nodes, 0), enter(&mut nodes, 0), enter(&mut nodes, 1)];
+    let late = enter(&mut nodes, 1);
+    let is_in = |nodes: &mut Nodes, node: usize, client| {
+        matches!(poll(&mut nodes.shards[node], client), Poll::Ready(Ok(_)))
+    };
+    assert!(!is_in(&mut nodes, 1, late), "all permits are taken");
+
+    assert!(!change_rule(&mut nodes, 2, "raymond-k", 2), "nobody has left");
+    assert!(!is_in(&mut nodes, 1, late) && !nodes.shards[0].is_lost(inside[0]));
+    let tried = nodes.act(0, |s, out| s.try_acquire(slots[0], ask(Exclusive, 8), out));
+    assert_eq!(tried, Ok(None), "nobody enters");
+    let leave = |nodes: &mut Nodes, node: u32, client| {
+        nodes.act(node, |shard, out| {
+            shard.leave(client, NOW, out);
+            std::mem::take(&mut out.overdue)
+        })
+    };
+    assert!(leave(&mut nodes, 0, inside[0]), "those who are left may fit");
+    assert!(!change_rule(&mut nodes, 3, "raymond-k", 2), "they do");
+    nodes.deliver_all();
+    assert!(!is_in(&mut nodes, 1, late), "both permits are taken");
+    assert!(!leave(&mut nodes, 0, inside[1]));
+    nodes.deliver_all();
+    assert!(is_in(&mut nodes, 1, late));
+    // Two holders of one node have an exclusive lock together; nobody else enters.
+    assert!(!change_rule(&mut nodes, 4, "suzuki-kasami", 1));
+    let next = nodes.act(0, |s, out| s.acquire(slots[0], ask(Exclusive, 9), out)).0;
+    nodes.deliver_all();
+    leave(&mut nodes, 1, inside[2]);
+    nodes.deliver_all();
+    assert!(!is_in(&mut nodes, 0, next));
+    leave(&mut nodes, 1, late);
+    nodes.deliver_all();
+    assert!(is_in(&mut nodes, 0, next));
+}
+
+#[test]
+fn a_client_that_leaves_between_two_views_makes_room() {
+    let rule = Rule::new("raymond-k", 2, 2, 0).expect("a rule");
+    let mut nodes = Nodes::new(&[rule], 10);
+    change_view(&mut nodes, 1);
+    let slots = open(&mut nodes, "slots");
+    let clients = [0, 1].map(|node| {
+        let slot = slots[node as usize];
+        let client = nodes.act(node, |s, out| s.acquire(slot, ask(Exclusive, 7), out)).0;
+        nodes.deliver_all();
+        client
+    });
+    let book = RuleBook::of_all(Rule::new("lamport", 2, 1, 0).expect("a rule")).agreed(2);
+    let seating = |node| {
+        Arc::new(Seating {
+            members: vec!["a".to_owned(), "b".to_owned()],
+            me: NodeId(node),
+            rules: book.clone(),
+        })
+    };
+    let held: Vec<_> = [0, 1]
+        .into_iter()
+        .flat_map(|node| {
+            let held = nodes.shards[node as usize].stop_for(2, &book);
+            held.into_iter().map(move |held| (NodeId(node), held))
+        })
+        .collect();
+    nodes.act(1, |shard, out| shard.leave(clients[1], NOW, out));
+    for node in [0, 1] {
+        let (seating, held) = (seating(node), held.clone());
+        let asks = nodes.act(node, |shard, out| {
+            shard.start(2, &seating, held, NOW, out);
+            out.overdue
+        });
+        assert_eq!(asks, node == 1, "the node whose client has left asks for another view");
+    }
+}
+
+#[test]
+fn a_shared_request_for_a_lock_that_cannot_be_shared_any_more_is_refused() {
+    let mut nodes = running("readers-writers", 2, 0);
+    let slots = open(&mut nodes, "files");
+    let reader = nodes.act(0, |s, out| s.acquire(slots[0], ask(Shared, 7), out)).0;
+    nodes.deliver_all();
+    let writer = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 8), out)).0;
+    let late = nodes.act(1, |s, out| s.acquire(slots[1], ask(Shared, 9), out)).0;
+    nodes.deliver_all();
+    change_rule(&mut nodes, 2, "lamport", 1);
+    let refused = Poll::Ready(Err(ClientEnd::NotShared("lamport")));
+    assert_eq!(poll(&mut nodes.shards[1], late), refused);
+    let tried = nodes.act(0, |s, out| s.try_acquire(slots[0], ask(Shared, 9), out));
+    assert_eq!(tried, Err(ClientEnd::NotShared("lamport")));
+    assert!(!nodes.shards[0].is_lost(reader), "the reader stays");
+    assert_eq!(poll(&mut nodes.shards[1], writer), Poll::Pending);
+    nodes.act(0, |s, out| s.leave(reader, NOW, out));
+    nodes.deliver_all();
+    assert!(matches!(poll(&mut nodes.shards[1], writer), Poll::Ready(Ok(_))));
+    let counters = nodes.shards[0].counters();
+    assert_eq!((counters.len(), counters[0].0), (1, "lamport"));
+    let former: Vec<_> = nodes.shards[0].former_counters().collect();
+    assert_eq!((former[0].0, former[0].1.grants), ("readers-writers", 1), "counters never shrink");
 }

@@ -1,15 +1,16 @@
 //! Groups that agree on their members: nodes die, come back, lose their lease, join and leave, and
 //! the others go on.
 
+mod arranged;
 mod holds;
 mod register;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Record, Seat, SeatId};
+use doorway_node::members::{Answer, Command, GroupState, Record, Seat, SeatId};
 use doorway_node::net::Identity;
-use doorway_node::{Config, Mode, Node, OwnedGuard, ReclaimError};
+use doorway_node::{Config, Mode, Node, OwnedGuard, ReclaimError, RuleConfig};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::common::{Scratch, group};
@@ -33,13 +34,17 @@ struct Group {
 impl Group {
     /// Make configurations for `size` nodes, and found a group of the first `seats` of them.
     fn new(size: usize, seats: usize) -> Self {
-        let (scratch, configs) = group(size, &[]);
+        Self::with_rules(size, seats, &[])
+    }
+
+    /// Make a group with rules for locks, as [`Group::new`] does.
+    fn with_rules(size: usize, seats: usize, rules: &[RuleConfig]) -> Self {
+        let (scratch, configs) = group(size, rules);
         let configs: Vec<Config> = configs.into_iter().map(alone).collect();
         let first = (0..seats).map(|node| seat(&configs, node)).collect();
-        // A node tells the hash of its rules when it joins. The register has no node, so it takes
-        // the hash from the first one that tries.
-        let record = Record::new(7, LEASE.as_millis() as u32, rules_of(&configs[0]), first);
-        let register = Register::new(record);
+        let record = Record::new(7, LEASE.as_millis() as u32, 0, first);
+        let rules = configs[0].lock_rules().tables();
+        let register = Register::new(GroupState::new(record).with_rules(rules));
         let (nodes, stores) = (vec![None; size], vec![None; size]);
         Self { configs, register, nodes, stores, _scratch: scratch }
     }
@@ -113,15 +118,6 @@ fn seat(configs: &[Config], node: usize) -> Seat {
     let config = &configs[node];
     let (name, address) = (config.me.clone(), config.members[0].address.clone());
     Seat { id: SeatId(node as u64 + 1), name, address, voter: true }
-}
-
-/// The hash of the rules, as the protocol defines it.
-fn rules_of(config: &Config) -> u64 {
-    let texts = [config.group.as_str(), &config.algorithm, "agreed members", "rules"];
-    let bytes = texts.into_iter().flat_map(|text| text.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 /// Wait until something is so.

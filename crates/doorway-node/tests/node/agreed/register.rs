@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, SeatId,
-    StoreHealth, Unsure, ViewStore,
+    Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, RuleTables,
+    SeatId, StoreHealth, Unsure, ViewStore,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -24,22 +24,24 @@ pub(crate) struct RegisterStore {
     register: Arc<Register>,
     shown: watch::Sender<Option<Arc<Record>>>,
     holds: watch::Sender<Arc<Holds>>,
+    rules: watch::Sender<Arc<RuleTables>>,
     cut: AtomicBool,
 }
 
 impl Register {
-    pub(crate) fn new(record: Record) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(GroupState::new(record)), stores: Mutex::default() })
+    pub(crate) fn new(state: GroupState) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(state), stores: Mutex::default() })
     }
 
     /// The store of the next process at a seat.
     pub(crate) fn store(self: &Arc<Self>, seat: SeatId) -> Arc<RegisterStore> {
-        let GroupState { record, holds, .. } = self.state.lock().clone();
+        let GroupState { record, holds, rules, .. } = self.state.lock().clone();
         let store = Arc::new(RegisterStore {
             seat,
             register: Arc::clone(self),
             shown: watch::Sender::new(Some(record)),
             holds: watch::Sender::new(holds),
+            rules: watch::Sender::new(rules),
             cut: AtomicBool::new(false),
         });
         self.stores.lock().push(Arc::clone(&store));
@@ -79,6 +81,11 @@ impl RegisterStore {
 
     fn show(&self, state: &GroupState) {
         self.holds.send_replace(Arc::clone(&state.holds));
+        self.rules.send_if_modified(|known| {
+            let changed = *known != state.rules;
+            known.clone_from(&state.rules);
+            changed
+        });
         self.shown.send_replace(Some(Arc::clone(&state.record)));
     }
 }
@@ -94,6 +101,10 @@ impl ViewStore for RegisterStore {
 
     fn holds(&self) -> watch::Receiver<Arc<Holds>> {
         self.holds.subscribe()
+    }
+
+    fn rules(&self) -> watch::Receiver<Arc<RuleTables>> {
+        self.rules.subscribe()
     }
 
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {

@@ -95,12 +95,12 @@ async fn another_group_is_refused() {
 async fn versions_with_nothing_in_common_are_refused() {
     let first = |authority: &Authority| {
         let mut handler = Recorder::new("n1", 1);
-        handler.hello.versions = Versions { min: 2, max: 4 };
+        handler.hello.versions = Versions { min: 3, max: 4 };
         (authority.identity("n1"), handler)
     };
     refused(
         first,
-        &["node=\"n1\"", "no common protocol version", "2 to 4"],
+        &["node=\"n1\"", "no common protocol version", "3 to 4"],
         &["refuses this node", "no common protocol version"],
     )
     .await;

@@ -107,7 +107,7 @@ fn rules(dice: &mut Dice) -> Vec<RuleConfig> {
         let algorithm = algorithms.swap_remove(dice.below(algorithms.len() as u64) as usize);
         let permits = if algorithm == "raymond-k" { 2 + dice.below(4) as u32 } else { 1 };
         let (pattern, algorithm) = (format!("{algorithm}/*"), algorithm.to_owned());
-        rules.push(RuleConfig { pattern, algorithm, permits });
+        rules.push(RuleConfig::new(pattern, algorithm, permits));
     }
     rules
 }

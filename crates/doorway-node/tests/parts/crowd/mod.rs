@@ -71,19 +71,16 @@ impl Crowd {
         let size = rules[0].group.size() as usize;
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let keep_idle = dice.next_u64() as usize % 4;
-        let rule_of = |name: &Name| -> usize {
-            name.as_str().split(' ').next_back().expect("a word").parse().expect("a rule")
-        };
         // A few rules at a time, with two names each, so that clients contend for the same locks.
         let names = (0..3).flat_map(|_| {
             let rule = dice.next_u64() as usize % rules.len();
-            [name(&format!("a {rule}")), name(&format!("b {rule}"))]
+            [name(&format!("{rule} a")), name(&format!("{rule} b"))]
         });
         let mut names: Vec<Name> = names.collect();
         names.sort_unstable();
         names.dedup();
         let mut crowd = Self {
-            nodes: Nodes::new(rules, keep_idle, rule_of),
+            nodes: Nodes::new(rules, keep_idle),
             rules: rules.to_vec(),
             watch: Watch::new(names.len()),
             names,
@@ -184,8 +181,7 @@ impl Crowd {
     }
 
     fn open(&mut self, node: u32, lock: usize) -> Slot {
-        let rule = self.rule_number(lock);
-        self.nodes.shards[node as usize].open(&self.names[lock], rule)
+        self.nodes.shards[node as usize].open(&self.names[lock])
     }
 
     fn enter(
@@ -246,7 +242,7 @@ impl Crowd {
     }
 
     fn rule_number(&self, lock: usize) -> usize {
-        let rule = self.names[lock].as_str().split(' ').next_back().expect("a word");
+        let rule = self.names[lock].as_str().split(' ').next().expect("a word");
         rule.parse().expect("a rule")
     }
 }

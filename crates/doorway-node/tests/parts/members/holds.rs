@@ -158,15 +158,27 @@ struct Kept {
 impl Kept {
     /// A process of the second seat that has just entered.
     fn new(state: GroupState) -> Self {
+        let mut kept = Self::waiting(state);
+        kept.tell(Event::Reclaimed);
+        kept.pass(Duration::from_secs(2));
+        assert!(kept.is_seated());
+        kept
+    }
+
+    /// A process of the second seat that waits until its former clients are back.
+    fn waiting(state: GroupState) -> Self {
         let keeper = Keeper::new(SeatId(2), super::RULES, 9, Arc::clone(&state.record));
         let time = Duration::from_secs(100);
         let mut kept = Self { keeper, state, time, silent: false, said: Vec::new() };
-        for event in [Event::Leads(true), Event::Reclaimed, Event::Up(SeatId(1))] {
+        for event in [Event::Leads(true), Event::Up(SeatId(1))] {
             kept.tell(event);
         }
-        kept.pass(Duration::from_secs(2));
-        assert!(kept.state.record.members_of(SeatId(2)).any(|member| member.since.is_some()));
         kept
+    }
+
+    fn is_seated(&self) -> bool {
+        let member = self.keeper.id().map(|id| self.state.record.member(id));
+        member.is_some_and(|member| member.is_ok_and(|it| it.since.is_some()))
     }
 
     fn tell(&mut self, event: Event) {
@@ -179,7 +191,9 @@ impl Kept {
                 Output::Put(put, command) if !self.silent => {
                     answers.push((put, self.state.apply(&command)));
                 }
-                Output::Held { .. } | Output::Dropped { .. } => self.said.push(output),
+                Output::Held { .. } | Output::Dropped { .. } | Output::Blocked(_) => {
+                    self.said.push(output);
+                }
                 _ => {}
             }
         }
@@ -265,6 +279,36 @@ fn a_keeper_asks_until_the_group_keeps_a_hold_and_drops_what_came_late() {
     kept.state.apply(&hold(&own, Some(60_000)));
     kept.pass(Duration::from_secs(3));
     assert_eq!(kept.state.holds.iter().count(), 0);
+}
+
+#[test]
+fn a_promise_of_an_earlier_process_waits_until_the_group_has_room_for_it() {
+    let (mut state, member) = seated();
+    for number in 0..HOLDS_LIMIT {
+        state.apply(&hold(&id(&format!("lock-{number}"), 1, member), None));
+    }
+    let joining = Command::Join { seat: SeatId(2), nonce: 5, rules: super::RULES };
+    let Answer::Joined(earlier) = state.apply(&joining) else { panic!("it may join") };
+    let command = enter(&state.record, earlier);
+    state.apply(&command);
+    let mut kept = Kept::waiting(state);
+    let (name, fence) = (Name::new("a").unwrap(), Fence::new(1, 7));
+    kept.tell(Event::Hold { name: name.clone(), fence, length_ms: Some(60_000) });
+    kept.tell(Event::Reclaimed);
+    for _ in 0..10 {
+        // The other member lives.
+        kept.state.apply(&Command::Renew { id: member, cut: vec![] });
+        kept.pass(Duration::from_secs(1));
+    }
+    let full = Output::Blocked(RecordError::TooManyHolds);
+    assert!(!kept.said.is_empty() && kept.said.iter().all(|it| *it == full), "{:?}", kept.said);
+    assert!(!kept.is_seated(), "it does not serve without the promise");
+    kept.said.clear();
+    kept.state.apply(&Command::Drop(id("lock-7", 1, member)));
+    kept.pass(Duration::from_secs(3));
+    let held = Output::Held { name, fence, refused: None };
+    assert_eq!(kept.said.last(), Some(&held));
+    assert!(kept.is_seated());
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod group;
 mod holds;
 mod keeper;
 mod record;
+mod rules;
 
 use doorway_node::members::{Record, Seat, SeatId};
 

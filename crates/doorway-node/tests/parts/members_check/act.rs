@@ -13,7 +13,8 @@ use doorway_search::System;
 
 use super::mistake::Mistake;
 use super::world::{
-    Action, Client, Link, Orphan, Process, Promise, RULES, Seats, Violation, World, at, name, seat,
+    Action, Client, Link, Orphan, Process, Promise, Seats, Violation, World, agreed, at, name,
+    rules, seat,
 };
 
 /// The lease of a process, in its own time.
@@ -60,7 +61,7 @@ impl System for Seats {
 
     fn check(&self, world: &World) -> Result<(), Violation> {
         let inside = (0..self.setting.size).filter(|node| world.is_inside(*node)).count();
-        if inside > 1 { Err(Violation::TwoInside) } else { Ok(()) }
+        if inside > self.most() { Err(Violation::TwoInside) } else { Ok(()) }
     }
 
     fn is_goal(&self, world: &World) -> bool {
@@ -93,10 +94,10 @@ impl System for Seats {
     }
 
     fn is_expected(&self, action: &Action) -> bool {
-        use Action::{Ask, Bump, Cut, Evict, Kill, Lapse, Quit};
+        use Action::{Ask, Bump, ChangeRules, Cut, Evict, Kill, Lapse, Quit};
         match action {
             Evict(_) => self.setting.severed,
-            Ask(_) | Bump(_) | Cut(..) | Kill(_) | Lapse(_) | Quit(_) => false,
+            Ask(_) | Bump(_) | ChangeRules | Cut(..) | Kill(_) | Lapse(_) | Quit(_) => false,
             _ => true,
         }
     }
@@ -137,7 +138,7 @@ impl Seats {
         actions: &mut Vec<Action>,
     ) {
         match process.todo.front() {
-            Some(AgreedOutput::StopShards(_)) => actions.push(Action::Perform(node)),
+            Some(AgreedOutput::StopShards(..)) => actions.push(Action::Perform(node)),
             Some(AgreedOutput::StartShards(..)) => actions.push(Action::Delayed(node)),
             _ => {}
         }
@@ -150,6 +151,9 @@ impl Seats {
         let ends = idle && process.member.is_some() && !process.views.is_reclaiming();
         let quits = ends && world.quits > 0 && world.orphans[node].is_none();
         actions.extend(quits.then_some(Action::Quit(node)));
+        let newest = rules(world.changed.is_some()).digest();
+        let knows = process.views.rules().is_some_and(|rules| rules.digest == newest);
+        actions.extend((!knows).then_some(Action::LearnRules(node)));
     }
 
     fn member_actions(
@@ -165,7 +169,9 @@ impl Seats {
                 actions.extend(ended.then_some(Action::GiveUpSeat(node)));
             } else {
                 // The host has performed everything that follows from the end of a membership.
-                let joins = world.ids > 0 && process.todo.is_empty();
+                let rules = process.views.rules().map(|rules| rules.digest);
+                let is_informed = rules == Some(world.record.rules);
+                let joins = world.ids > 0 && process.todo.is_empty() && is_informed;
                 actions.extend(joins.then_some(Action::Join(node)));
             }
             return;
@@ -256,6 +262,8 @@ impl Seats {
 
     fn store_actions(&self, world: &World, actions: &mut Vec<Action>) {
         let record = &world.record;
+        let changes = self.setting.next.is_some() && world.changed.is_none() && world.changes;
+        actions.extend(changes.then_some(Action::ChangeRules));
         let orphans = world.orphans.iter().flatten().map(|orphan| orphan.by);
         let clients = world.processes.iter().flatten().filter_map(|it| it.client.as_ref()?.by);
         let members = record.members.iter().map(|member| member.id);
@@ -343,6 +351,8 @@ impl Seats {
                 let holds = Arc::clone(&world.holds);
                 self.event(world, node, AgreedEvent::Holds(holds))?;
             }
+            Action::LearnRules(node) => self.learn_rules(world, node)?,
+            Action::ChangeRules => self.change_rules(world),
             Action::Hold(node) => self.hold(world, node)?,
             Action::Tell(node) => Self::tell_client(world, node),
             Action::DropOwn(node) => {
@@ -469,6 +479,36 @@ impl Seats {
         world.put(&command);
     }
 
+    /// An operator changes the rules.
+    fn change_rules(&self, world: &mut World) {
+        let number = world.record.number;
+        if self.has(Mistake::RulesInPlace) {
+            world.changed = Some(number);
+            return;
+        }
+        world.put(&Command::Rules { number, rules: rules(true) });
+        world.changed = Some(world.record.number);
+    }
+
+    /// The store shows a process the newest rules.
+    fn learn_rules(&self, world: &mut World, node: usize) -> Result<(), Violation> {
+        self.event(world, node, AgreedEvent::Rules(agreed(&rules(true))))?;
+        let process = world.process(node);
+        let (Some(number), Some(mut view)) = (process.shard.running(), process.view.clone()) else {
+            return Ok(());
+        };
+        if self.has(Mistake::RulesInPlace) {
+            // The view goes on, and the node begins its locks anew with what it holds itself.
+            view.rules = rules(true).digest();
+            let mut held = vec![Vec::new(); view.members.len()];
+            let book = self.book(view.members.len(), view.rules);
+            held[view.me.index()] = process.shard.stop_for(number + 1, &book);
+            process.view = Some(view);
+            return self.start(world, node, number + 1, held);
+        }
+        Ok(())
+    }
+
     /// What a node is shown of a record.
     fn shown(&self, record: &Arc<Record>) -> Arc<Record> {
         if self.has(Mistake::HoldsUnknown) {
@@ -517,7 +557,7 @@ impl Seats {
         let other = NodeId::at((seats.me.index() + 1) % seats.members.len());
         let clock = world.instances.get(&view).map_or(0, |instance| instance.1);
         let message = AlgorithmMessage { view, clock, lock: name(), payload: Vec::new() };
-        self.touch(world, node, |shard, _, now, out| shard.receive(other, 0, &message, now, out))
+        self.touch(world, node, |shard, _, now, out| shard.receive(other, &message, now, out))
     }
 
     fn join(&self, world: &mut World, node: usize) -> Result<(), Violation> {
@@ -538,7 +578,8 @@ impl Seats {
         let number = process.incarnation * 10 + process.generation;
         let number = if self.has(Mistake::SameIdentity) { 0 } else { number };
         let nonce = u128::from(number) * 10 + node as u128;
-        Command::Join { seat: seat(node), nonce, rules: RULES }
+        let known = process.views.rules().map_or(0, |rules| rules.digest);
+        Command::Join { seat: seat(node), nonce, rules: known }
     }
 
     /// Keep the commands of a process that is about to end, or whose membership is: the store may
@@ -594,7 +635,7 @@ impl Seats {
                 let place = process.view.as_ref().and_then(|view| view.place(seat(from)));
                 let Some(sender) = place else { return Ok(()) };
                 self.touch(world, to, |shard, _, now, out| {
-                    shard.receive(sender, 0, &message, now, out);
+                    shard.receive(sender, &message, now, out);
                 })
             }
             Message::Epochs(_) | Message::Ask(..) | Message::Tell(..) => Ok(()),
@@ -652,8 +693,9 @@ impl Seats {
     /// Stop the shard of a process, and tell the machine.
     fn stop(&self, world: &mut World, node: usize) -> Result<(), Violation> {
         let process = world.process(node);
-        let Some(AgreedOutput::StopShards(view)) = process.todo.front() else { return Ok(()) };
+        let Some(AgreedOutput::StopShards(view, _)) = process.todo.front() else { return Ok(()) };
         let view = view.clone();
+        let book = self.book(view.members.len(), view.rules);
         let held = match self.setting.mistake {
             Some(Mistake::SnapshotFirst) if process.held.is_none() => {
                 process.held = Some(process.shard.clone().stop(view.number));
@@ -677,7 +719,7 @@ impl Seats {
                 }
                 held
             }
-            _ => process.shard.stop(view.number),
+            _ => process.shard.stop_for(view.number, &book),
         };
         let process = world.process(node);
         process.todo.pop_front();
@@ -725,7 +767,7 @@ impl Seats {
         }
         if let Some(AgreedOutput::StartShards(number, held)) = process.todo.pop_front() {
             // If the shards are to stop for a newer view by now, they do so first.
-            let stops = |output: &AgreedOutput| matches!(output, AgreedOutput::StopShards(_));
+            let stops = |output: &AgreedOutput| matches!(output, AgreedOutput::StopShards(..));
             if process.todo.iter().any(stops) {
                 process.todo.push_back(AgreedOutput::StartShards(number, held));
             } else {

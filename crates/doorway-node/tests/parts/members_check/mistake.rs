@@ -78,4 +78,13 @@ pub(crate) enum Mistake {
     /// A process that has lapsed drops the holds of its clients, which may not know that they have
     /// lost their locks.
     DroppedAtLapse,
+    /// A member starts a view with the rules of the view before.
+    OldRules,
+    /// The group changes its rules without a new view, and each node uses them as soon as it sees
+    /// them.
+    RulesInPlace,
+    /// A lock with more holders than its new rule lets in begins with some of them.
+    CrowdIgnored,
+    /// A node does not ask for another view when a client leaves a lock that is too full.
+    RoomForgotten,
 }

@@ -41,6 +41,7 @@ const LIMIT: u64 = 6_000_000;
 fn setting(size: usize) -> Setting {
     Setting {
         rule: liberal,
+        next: None,
         size,
         asks: [1, 1, 0],
         long: [false; 3],
@@ -78,6 +79,7 @@ fn running(setting: Setting) -> Seats {
     let Setting { asks, kills, lapses, ids, bumps, evictions, quits, cuts, .. } = seats.setting;
     (world.asks, world.kills, world.lapses, world.ids) = (asks, kills, lapses, ids);
     (world.bumps, world.evictions, world.quits, world.cuts) = (bumps, evictions, quits, cuts);
+    world.changes = true;
     seats.first = world;
     seats
 }
@@ -190,9 +192,63 @@ fn mistakes_with_holds() {
     ]);
 }
 
+/// The rule of a lock with two permits.
+fn two_permits(size: usize) -> Rule {
+    Rule::new("raymond-k", size, 2, 1).expect("two permits")
+}
+
+/// The rules change from one to another while clients hold the lock and wait for it.
+fn change(rule: fn(usize) -> Rule, next: fn(usize) -> Rule, setting: Setting) -> Setting {
+    Setting { rule, next: Some(next), ..setting }
+}
+
+#[test]
+fn the_algorithm_changes_under_a_holder_and_a_waiter() {
+    holds(change(suzuki, carvalho, setting(2)));
+    holds(change(carvalho, suzuki, setting(2)));
+}
+
+#[test]
+fn the_permits_change_under_holders() {
+    let again = || Setting { asks: [2, 1, 0], ..setting(2) };
+    holds(change(two_permits, suzuki, again()));
+    holds(change(two_permits, carvalho, again()));
+    holds(change(carvalho, two_permits, again()));
+}
+
+#[test]
+fn mistakes_with_rules() {
+    let again = || change(two_permits, suzuki, Setting { asks: [2, 1, 0], ..setting(2) });
+    all_found([
+        (Mistake::OldRules, again(), STUCK),
+        (Mistake::RulesInPlace, change(carvalho, suzuki, setting(2)), TWO_INSIDE),
+        (Mistake::CrowdIgnored, again(), TWO_INSIDE),
+        (Mistake::RoomForgotten, again(), STUCK),
+    ]);
+}
+
 /// The larger searches, which take minutes or hours each. The counts are in the documents.
 mod large {
     use super::*;
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn rules_change_at_three_seats() {
+        holds(change(carvalho, suzuki, Setting { asks: [1, 1, 1], ..setting(3) }));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn rules_change_and_a_kill() {
+        holds(change(suzuki, carvalho, budget(2, 1, 0, 1)));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn permits_change_and_a_view_is_asked_for() {
+        let again = Setting { asks: [2, 1, 0], bumps: 1, ..setting(2) };
+        holds(change(two_permits, suzuki, again));
+    }
 
     #[test]
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]

@@ -10,11 +10,16 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
-use doorway_node::locks::{ClientId, LockRequest, Rule, Seating, Shard, ShardEffects, Slot};
-use doorway_node::members::{Answer, Command, HoldId, Holds, MemberId, Record, Seat, SeatId};
+use doorway_node::locks::{
+    ClientId, LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects, Slot,
+};
+use doorway_node::members::{
+    AgreedRules, Answer, Command, HoldId, Holds, MemberId, Record, RuleTables, Seat, SeatId,
+};
 use doorway_node::messages::{Flush, HeldLock, Message};
 use doorway_node::views::{AgreedEvent, AgreedNotice, AgreedOutput, AgreedView, AgreedViews};
-use doorway_node::{Fence, Name};
+use doorway_node::{Fence, LockRules, Name};
+use doorway_protocol::RuleTable;
 
 use super::mistake::Mistake;
 
@@ -23,6 +28,8 @@ use super::mistake::Mistake;
 pub(crate) struct Setting {
     /// The rule of the lock in a view of this many members.
     pub(crate) rule: fn(usize) -> Rule,
+    /// The rule that an operator may give it.
+    pub(crate) next: Option<fn(usize) -> Rule>,
     pub(crate) size: usize,
     /// How often the client of each seat requests the lock.
     pub(crate) asks: [u8; 3],
@@ -53,7 +60,7 @@ pub(crate) struct Setting {
 /// What must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// Two clients are inside the lock.
+    /// Two clients are inside the lock, or more than its rule lets in.
     TwoInside,
     /// A fence is not higher than the last one of the lock.
     Fence,
@@ -119,6 +126,10 @@ pub(crate) enum Action {
     Serve(usize),
     /// The late part of an output that is performed wrongly.
     Delayed(usize),
+    /// The store shows the process the newest rules.
+    LearnRules(usize),
+    /// An operator changes the rules.
+    ChangeRules,
     /// The store shows the process the newest holds.
     LearnHolds(usize),
     /// The store agrees on the hold of a client that is inside.
@@ -250,6 +261,10 @@ pub(crate) struct World {
     /// What the store has agreed on.
     pub(crate) record: Arc<Record>,
     pub(crate) holds: Arc<Holds>,
+    /// The first view with the other rules, once they are changed.
+    pub(crate) changed: Option<u64>,
+    /// Whether an operator may change the rules.
+    pub(crate) changes: bool,
     /// The members whose lease has ended, among those that still matter.
     pub(crate) ended: BTreeSet<MemberId>,
     pub(crate) processes: [Option<Rc<Process>>; 3],
@@ -277,8 +292,20 @@ pub(crate) struct World {
     pub(crate) started: BTreeMap<u64, (Vec<SeatId>, Vec<Vec<HeldLock>>)>,
 }
 
-/// The fingerprint of the rules of these groups.
-pub(crate) const RULES: u64 = 7;
+/// Rules before and after they are changed. What they mean is in the setting.
+pub(crate) fn rules(changed: bool) -> RuleTables {
+    let algorithm = if changed { "next" } else { "first" };
+    RuleTables(vec![RuleTable::from([("algorithm".to_owned(), algorithm.to_owned())])])
+}
+
+/// Rules as a process knows them.
+pub(crate) fn agreed(rules: &RuleTables) -> Arc<AgreedRules> {
+    let algorithm = rules.0[0]["algorithm"].clone();
+    Arc::new(AgreedRules {
+        digest: rules.digest(),
+        rules: LockRules { rules: Vec::new(), algorithm },
+    })
+}
 
 /// The only lock.
 pub(crate) fn name() -> Name {
@@ -298,6 +325,8 @@ pub(crate) struct Seats {
     pub(crate) setting: Setting,
     /// By the number of members.
     rules: Vec<Rule>,
+    /// By the number of members, after the change; empty if there is none.
+    next_rules: Vec<Rule>,
     pub(crate) first: World,
 }
 
@@ -311,8 +340,10 @@ impl Seats {
             voter: true,
         });
         let first = World {
-            record: Arc::new(Record::new(1, 10_000, RULES, seats.collect())),
+            record: Arc::new(Record::new(1, 10_000, rules(false).digest(), seats.collect())),
             holds: Arc::default(),
+            changed: None,
+            changes: false,
             ended: BTreeSet::new(),
             processes: [const { None }; 3],
             starts: [0; 3],
@@ -332,8 +363,10 @@ impl Seats {
             instances: BTreeMap::new(),
             started: BTreeMap::new(),
         };
-        let rules = (1..=setting.size).map(setting.rule).collect();
-        let mut seats = Self { setting, rules, first };
+        let sizes = 1..=setting.size;
+        let rules = sizes.clone().map(setting.rule).collect();
+        let next_rules = setting.next.map_or_else(Vec::new, |rule| sizes.map(rule).collect());
+        let mut seats = Self { setting, rules, next_rules, first };
         let mut first = seats.first.clone();
         (0..seats.setting.size).for_each(|at| seats.restart(&mut first, at, false));
         seats.first = first;
@@ -352,20 +385,45 @@ impl Seats {
         (0..self.setting.size).filter(move |other| *other != at)
     }
 
-    fn seating(&self, members: Vec<String>, me: NodeId) -> Arc<Seating> {
-        let rules = vec![self.rules[members.len() - 1].clone()];
+    fn seating(&self, members: Vec<String>, me: NodeId, digest: u64) -> Arc<Seating> {
+        let rules = self.book(members.len(), digest);
         Arc::new(Seating { members, me, rules })
+    }
+
+    /// The rules with this hash, in a view of this many members.
+    pub(crate) fn book(&self, size: usize, digest: u64) -> RuleBook {
+        let changed = digest == rules(true).digest();
+        let all = if changed { &self.next_rules } else { &self.rules };
+        let book = RuleBook::of_all(all[size - 1].clone());
+        if self.setting.next.is_some() { book.agreed(digest) } else { book }
+    }
+
+    /// How many clients may be inside in a view.
+    fn permits(&self, world: &World, view: u64) -> usize {
+        let changed = world.changed.is_some_and(|first| view >= first);
+        let rules = if changed { &self.next_rules } else { &self.rules };
+        rules[0].group.permits() as usize
+    }
+
+    /// How many clients may be inside at any time.
+    pub(crate) fn most(&self) -> usize {
+        let all = self.rules.iter().chain(&self.next_rules);
+        all.map(|rule| rule.group.permits() as usize).max().unwrap_or(1)
     }
 
     /// Start a process of a seat.
     pub(crate) fn restart(&self, world: &mut World, at: usize, reclaiming: bool) {
         world.starts[at] += 1;
         let members = (0..self.setting.size).map(|at| format!("n{at}")).collect();
-        let mut shard = Shard::new(self.seating(members, NodeId::at(at)), 8);
-        let slot = shard.open(&name(), 0);
+        let rules = rules(world.changed.is_some());
+        let mut shard = Shard::new(self.seating(members, NodeId::at(at), rules.digest()), 8);
+        let slot = shard.open(&name());
+        let mut views = AgreedViews::new(seat(at), reclaiming);
+        // The rules are on the disk of the process, so it has them from the beginning.
+        views.step(AgreedEvent::Rules(agreed(&rules)), &mut VecDeque::new());
         world.processes[at] = Some(Rc::new(Process {
             incarnation: world.starts[at],
-            views: AgreedViews::new(seat(at), reclaiming),
+            views,
             member: None,
             evicted: None,
             former: None,
@@ -401,7 +459,7 @@ impl Seats {
             let todo = &mut world.process(node).todo;
             let Some(output) = todo.pop_front() else { break };
             match output {
-                stop @ AgreedOutput::StopShards(_) => {
+                stop @ AgreedOutput::StopShards(..) => {
                     todo.push_front(stop);
                     break;
                 }
@@ -429,11 +487,18 @@ impl Seats {
                 }
                 AgreedOutput::ShutDoor(name) => {
                     if !self.has(Mistake::DoorIgnored) {
-                        world.process(node).shard.shut_door(&name, 0);
+                        world.process(node).shard.shut_door(&name);
                     }
                 }
                 AgreedOutput::OpenDoor(name) => {
                     self.touch(world, node, |shard, _, now, out| shard.open_door(&name, now, out))?;
+                }
+                AgreedOutput::UseRules(rules) => {
+                    let process = world.process(node);
+                    let seating = process.shard.seating();
+                    let (members, me) = (seating.members.clone(), seating.me);
+                    let seating = self.seating(members, me, rules.digest);
+                    process.shard.use_rules(&seating, &mut ShardEffects::default());
                 }
                 AgreedOutput::Bump(number) => {
                     world.put(&Command::Bump { number });
@@ -485,19 +550,26 @@ impl Seats {
         }
         let seats = view.members.iter().map(|(seat, _)| *seat).collect();
         let known = (seats, held.clone());
-        if *world.started.entry(number).or_insert_with(|| known.clone()) != known {
+        let same = *world.started.entry(number).or_insert_with(|| known.clone()) == known;
+        // What comes of it says more than that it happens.
+        if !same && !self.has(Mistake::RulesInPlace) {
             return Err(Violation::Starts);
         }
         let inside = (0..).map(NodeId::at).zip(&held);
-        let holders: Vec<(NodeId, HeldLock)> = inside
+        let mut holders: Vec<(NodeId, HeldLock)> = inside
             .flat_map(|(node, held)| held.iter().map(move |held| (node, held.clone())))
             .collect();
+        if self.has(Mistake::CrowdIgnored) {
+            holders.truncate(self.book(1, view.rules)[0].group.permits() as usize);
+        }
         if self.is_liberal() {
             let seats = holders.iter().map(|(node, _)| at(view.members[node.index()].0)).collect();
             world.instances.entry(number).or_insert((seats, 0));
         }
         let members = view.members.iter().map(|(_, name)| name.clone()).collect();
-        let seating = self.seating(members, view.me);
+        let late = self.has(Mistake::OldRules) && view.me.index() == 1;
+        let digest = if late { rules(false).digest() } else { view.rules };
+        let seating = self.seating(members, view.me, digest);
         let mut broken = false;
         self.touch(world, node, |shard, _, now, out| {
             let mut view = number;
@@ -548,6 +620,9 @@ impl Seats {
             world.send(node, seats[to.index()], Message::Algorithm(message));
         }
         self.look(world, node)?;
+        if out.overdue && !self.has(Mistake::RoomForgotten) {
+            self.event(world, node, AgreedEvent::Overdue)?;
+        }
         // The shard tells its node that the lease has ended, and the node tells its keeper.
         if out.lapsed && world.process(node).member.is_some() {
             return self.discard(world, node);
@@ -588,10 +663,16 @@ impl Seats {
         }
         let bare = self.has(Mistake::BareFence);
         let number = if bare { entered.clock() } else { entered.get() };
-        if number <= std::mem::replace(&mut world.last, number) {
+        let before = std::mem::replace(&mut world.last, number);
+        let permits = self.permits(world, entered.view());
+        if permits > 1 {
+            // Clients that enter at the same time have fences in any order.
+            world.last = number.max(before);
+        } else if number <= before {
             return Err(Violation::Fence);
         }
-        Ok(())
+        let inside = (0..self.setting.size).filter(|node| world.is_inside(*node)).count();
+        if inside > permits { Err(Violation::TwoInside) } else { Ok(()) }
     }
 
     /// A client requests the lock.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{LockRequest, Rule, Seating, Shard, ShardEffects};
+use doorway_node::locks::{LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects};
 use doorway_node::messages::{AlgorithmMessage, HeldLock};
+use doorway_protocol::NamePattern;
 
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
@@ -19,21 +20,24 @@ pub(crate) struct Nodes {
     pub(crate) seatings: Vec<Arc<Seating>>,
     /// The messages under way, by sender and receiver, in order.
     pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<AlgorithmMessage>>,
-    rule_of: fn(&Name) -> usize,
 }
 
 impl Nodes {
-    /// A group with these rules; `rule_of` gives the rule of a name.
-    pub(crate) fn new(rules: &[Rule], keep_idle: usize, rule_of: fn(&Name) -> usize) -> Self {
+    /// A group with these rules. The names of the first one begin with `0 `, and so on; the last
+    /// rule is that of all other names.
+    pub(crate) fn new(rules: &[Rule], keep_idle: usize) -> Self {
         let size = rules[0].group.size();
+        let pattern = |rule| NamePattern::new(&format!("{rule} *"));
+        let patterns = (0..rules.len() - 1).map(pattern).collect();
+        let rules = RuleBook::new(patterns, rules.to_vec());
         let seating = |node| {
             let members = (0..size).map(|member| format!("n{member}")).collect();
-            Arc::new(Seating { members, me: NodeId(node), rules: rules.to_vec() })
+            Arc::new(Seating { members, me: NodeId(node), rules: rules.clone() })
         };
         let seatings: Vec<_> = (0..size).map(seating).collect();
         let shard = |seating| Shard::new(Arc::clone(seating), keep_idle);
         let shards = seatings.iter().map(shard).collect();
-        Self { shards, seatings, lines: BTreeMap::new(), rule_of }
+        Self { shards, seatings, lines: BTreeMap::new() }
     }
 
     /// Do something with the shard of a node, and send the resulting messages.
@@ -77,8 +81,7 @@ impl Nodes {
         if line.is_empty() {
             self.lines.remove(&(from, to));
         }
-        let rule = (self.rule_of)(&step.lock);
-        self.act(to.0, |shard, out| shard.receive(from, rule, &step, NOW, out));
+        self.act(to.0, |shard, out| shard.receive(from, &step, NOW, out));
     }
 
     /// Deliver all messages, and return how many there were.

@@ -161,7 +161,7 @@ impl Nodes {
                 let (lock, payload) = (name(shard), Vec::new());
                 let message = AlgorithmMessage { view, clock, lock, payload };
                 self.touch(world, node, shard, |shard, _, out| {
-                    shard.receive(other, 0, &message, NOW, out);
+                    shard.receive(other, &message, NOW, out);
                 })?;
             }
             Action::Deliver(from, to, at) => self.deliver(world, from, to, at)?,
@@ -231,7 +231,7 @@ impl Nodes {
                     return Ok(());
                 }
                 self.touch(world, to, shard, |shard, _, out| {
-                    shard.receive(sender, 0, &message, NOW, out);
+                    shard.receive(sender, &message, NOW, out);
                 })
             }
             Message::Ask(..) | Message::Tell(..) | Message::Record(_) => Ok(()),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::link::Incarnation;
-use doorway_node::locks::{ClientId, Rule, Seating, Shard, ShardEffects, Slot};
+use doorway_node::locks::{ClientId, Rule, RuleBook, Seating, Shard, ShardEffects, Slot};
 use doorway_node::messages::{Flush, HeldLock, Message};
 use doorway_node::views::{Event, Output, ViewChange};
 use doorway_node::{Fence, Name};
@@ -205,7 +205,7 @@ impl Nodes {
     pub(crate) fn new(setting: Setting) -> Self {
         let members: Vec<String> = (0..setting.size).map(|node| format!("n{node}")).collect();
         let seat = |me| {
-            let rules = vec![setting.rule.clone()];
+            let rules = RuleBook::of_all(setting.rule.clone());
             Arc::new(Seating { members: members.clone(), me: NodeId::at(me), rules })
         };
         let seatings: Vec<_> = (0..setting.size).map(seat).collect();
@@ -257,7 +257,7 @@ impl Nodes {
         let seating = &self.seatings[node];
         let mut shards: Vec<_> =
             (0..self.setting.shards).map(|_| Shard::new(Arc::clone(seating), 8)).collect();
-        let slots = shards.iter_mut().enumerate().map(|(at, shard)| shard.open(&name(at), 0));
+        let slots = shards.iter_mut().enumerate().map(|(at, shard)| shard.open(&name(at)));
         let slots = slots.collect();
         let me = NodeId::at(node);
         world.nodes[node] = Some(Rc::new(Process {

@@ -1,0 +1,130 @@
+//! What is wrong with an arrangement, before any lock uses it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doorway_core::quorums::Plan;
+use doorway_core::tree::TreeShape;
+use doorway_core::{Info, Kind, Shape};
+
+use super::{Arrangement, QuorumChoice, TreeChoice};
+
+impl Arrangement {
+    /// Check what can be checked without knowing the members. The error says what is wrong, and
+    /// after a semicolon what would be right.
+    pub(super) fn check(&self, info: &Info, permits: u32) -> Result<(), String> {
+        self.refuse_useless(info, permits)?;
+        if let Some(QuorumChoice::Sets(sets)) = &self.quorums {
+            disjoint(sets).map_or(Ok(()), Err)?;
+        }
+        if let Some(weights) = &self.weights
+            && weights.values().all(|weight| *weight == 0)
+        {
+            return Err("all weights are zero; at least one must be positive".to_owned());
+        }
+        if let Some(TreeChoice::Parents(parents)) = &self.tree {
+            check_tree(parents)?;
+        }
+        Ok(())
+    }
+
+    /// Check that exactly these members can be arranged so, as a group with a fixed list needs it.
+    pub(super) fn check_members(&self, members: &[String]) -> Result<(), String> {
+        let stranger = self.names().into_iter().find(|name| !members.iter().any(|it| it == name));
+        if let Some(stranger) = stranger {
+            let coordinator = self.coordinator.as_deref() == Some(stranger);
+            let what = if coordinator { "the coordinator " } else { "" };
+            let all = members.join(", ");
+            return Err(format!("{what}`{stranger}` is no member; the members are {all}"));
+        }
+        if let Some(TreeChoice::Parents(parents)) = &self.tree {
+            let named = |name: &&String| {
+                parents.contains_key(*name) || parents.values().any(|parent| parent == *name)
+            };
+            if let Some(missing) = members.iter().find(|name| !named(name)) {
+                return Err(format!("`{missing}` is not in the tree; add {missing}=PARENT"));
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_useless(&self, info: &Info, permits: u32) -> Result<(), String> {
+        if self.coordinator.is_some() && info.kind != Kind::Central {
+            let name = info.name;
+            return Err(format!("{name} has no use for a coordinator; only central has one"));
+        }
+        match self.permits_per_node {
+            Some(_) if !info.permits => {
+                return Err(format!(
+                    "{} has no use for permits_per_node; only raymond-k has permits",
+                    info.name
+                ));
+            }
+            Some(seats) if seats == 0 || seats > permits => {
+                return Err(format!(
+                    "permits_per_node is {seats}, but a lock has {permits} in all; write a number \
+                     from 1 to {permits}"
+                ));
+            }
+            _ => {}
+        }
+        info.refuse_useless(&self.outline()).map_err(|error| error.to_string())
+    }
+
+    /// The choices without their details: stand-ins for what is made by hand.
+    fn outline(&self) -> Shape {
+        let quorums = self.quorums.as_ref().map(|quorums| match quorums {
+            QuorumChoice::Made(plan) => plan.clone(),
+            QuorumChoice::Sets(_) => Plan::Sets(Vec::new()),
+        });
+        let tree = self.tree.as_ref().map(|tree| match tree {
+            TreeChoice::Shape(shape) => *shape,
+            TreeChoice::Parents(_) => TreeShape::Chain,
+        });
+        let weights = self.weights.as_ref().map(|_| Vec::new());
+        Shape { quorums, weights, tree, wiring: self.topology, ..Shape::default() }
+    }
+}
+
+/// Two quorums that have no member in common.
+pub(super) fn disjoint(sets: &BTreeMap<String, BTreeSet<String>>) -> Option<String> {
+    let all: Vec<_> = sets.iter().collect();
+    for (at, (one, mine)) in all.iter().enumerate() {
+        if mine.is_empty() {
+            return Some(format!("the quorum of `{one}` has no members; add a member"));
+        }
+        for (other, theirs) in &all[..at] {
+            if mine.is_disjoint(theirs) {
+                return Some(format!(
+                    "the quorums of `{other}` and `{one}` have no member in common; add a member \
+                     of one quorum to the other"
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn check_tree(parents: &BTreeMap<String, String>) -> Result<(), String> {
+    let mut roots = BTreeSet::new();
+    for member in parents.keys() {
+        let mut at = member;
+        for _ in 0..=parents.len() {
+            let Some(parent) = parents.get(at) else { break };
+            at = parent;
+        }
+        if parents.contains_key(at) {
+            return Err(format!(
+                "the tree has a cycle through `{at}`; give every member but the root a parent \
+                 nearer to the root"
+            ));
+        }
+        roots.insert(at);
+    }
+    let roots: Vec<_> = roots.into_iter().collect();
+    match roots[..] {
+        [one, other, ..] => {
+            Err(format!("the tree has two roots, `{one}` and `{other}`; give one of them a parent"))
+        }
+        _ => Ok(()),
+    }
+}

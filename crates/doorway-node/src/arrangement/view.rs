@@ -1,0 +1,232 @@
+//! How the members of one view are arranged: a pure function of the rule and their names.
+//!
+//! All members of a view have agreed on the rules and on the names, so all of them compute the same
+//! arrangement. Names that are not in the view drop out:
+//!
+//! - A quorum by hand loses the members that are not there.
+//! - A member without a weight has one vote.
+//! - In a tree by hand, a member whose parent is not there moves to its nearest ancestor that is.
+//!   Members without such an ancestor, and members that the tree does not name, become children of
+//!   the root. If the root is not there, the first of them takes its place.
+//! - If the permits do not fit, each member may hold as many more as it takes.
+//! - A coordinator who is not there is replaced as if none were named.
+//!
+//! If what is left of the quorums does not intersect, if nobody has a vote, or if there is no such
+//! construction for this number of members, the lock uses `majority` in this view.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use doorway_core::algorithms::ALL;
+use doorway_core::quorums::Plan;
+use doorway_core::tree::Tree;
+use doorway_core::{Group, GroupError, Info, Kind, NodeId, Shape, Wiring};
+
+use super::check::disjoint;
+use super::{Arrangement, QuorumChoice, TreeChoice};
+use crate::lock_rules::RuleConfig;
+use crate::locks::RuleError;
+
+/// The algorithm that serves every number of members.
+const MAJORITY: &str = "majority";
+
+/// How the members of a view are arranged for the locks of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Arranged {
+    /// The algorithm: that of the rule, or `majority`.
+    pub(crate) info: Info,
+    /// The members.
+    pub(crate) group: Group,
+    /// Whether each lock has a coordinator of its own.
+    pub(crate) spread: bool,
+    /// How that differs from what the rule says.
+    pub(crate) deviation: Option<Deviation>,
+}
+
+/// How the locks of a rule are served otherwise than the rule says, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Deviation {
+    /// By `majority`, because the members cannot be arranged as the rule says.
+    Majority(String),
+    /// In some other respect.
+    Adjusted(String),
+}
+
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Majority(why) | Self::Adjusted(why)) = self;
+        let why = why.split("; ").next().unwrap_or_default();
+        match self {
+            Self::Majority(_) => write!(f, "{MAJORITY}, because {why}"),
+            Self::Adjusted(_) => f.write_str(why),
+        }
+    }
+}
+
+impl Deviation {
+    /// Why, and after a semicolon what would be right.
+    pub(crate) fn why(&self) -> &str {
+        let (Self::Majority(why) | Self::Adjusted(why)) = self;
+        why
+    }
+}
+
+/// Arrange the members with these names for the locks of a rule. The error says what is wrong with
+/// the rule itself, whichever members there are.
+pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, RuleError> {
+    let info = find(&rule.algorithm)?;
+    let arrangement = &rule.arrangement;
+    arrangement.check(&info, rule.permits).map_err(RuleError::Arrangement)?;
+    let size = names.len();
+    let place = |name: &str| names.iter().position(|it| it == name).map(NodeId::at);
+    let mut deviation = None;
+
+    // One node may hold all permits, because all clients that want one may be its own.
+    let permits = (rule.permits != 1).then_some(rule.permits);
+    let seats = arrangement.permits_per_node.unwrap_or(rule.permits);
+    let fewest = u32::try_from((rule.permits as usize).div_ceil(size.max(1))).unwrap_or(seats);
+    if seats < fewest {
+        deviation = Some(Deviation::Adjusted(format!(
+            "with {size} members, {seats} permits per node are fewer than the {} permits of a \
+             lock: each node may hold {fewest}; write permits_per_node = {fewest}",
+            rule.permits
+        )));
+    }
+    let seats = permits.map(|_| seats.max(fewest));
+
+    let (quorums, why_not_quorums) = split(sets(arrangement, names));
+    let (weights, why_not_weights) = split(weights(arrangement, names));
+    let made = matches!(arrangement.tree, Some(TreeChoice::Shape(_)));
+    let shape = Shape {
+        permits,
+        seats,
+        quorums,
+        weights,
+        tree: match &arrangement.tree {
+            Some(TreeChoice::Shape(shape)) => Some(*shape),
+            _ => None,
+        },
+        wiring: arrangement.topology,
+        ..Shape::default()
+    };
+    let group = match why_not_quorums.or(why_not_weights) {
+        Some(why) => Err(GroupError::new(why)),
+        None => info.group(size, &shape),
+    };
+    let is_arranged = arrangement.quorums.is_some() || arrangement.weights.is_some() || made;
+    let mut group = match group {
+        Ok(group) => group,
+        Err(why) if is_arranged => {
+            let info = find(MAJORITY)?;
+            let group = info.group(size, &Shape::default()).map_err(RuleError::Group)?;
+            let deviation = Some(Deviation::Majority(why.to_string()));
+            return Ok(Arranged { info, group, spread: false, deviation });
+        }
+        Err(why) => return Err(RuleError::Group(why)),
+    };
+    if let Some(TreeChoice::Parents(parents)) = &arrangement.tree {
+        let tree = Tree::from_parents(parents_in_view(parents, names)).map_err(RuleError::Group)?;
+        group = group.with_tree(tree).map_err(RuleError::Group)?;
+        if arrangement.topology == Some(Wiring::Tree) {
+            group = group.with_wiring(Wiring::Tree);
+        }
+    }
+    let mut spread = info.kind == Kind::Central;
+    if let Some(coordinator) = &arrangement.coordinator {
+        match place(coordinator) {
+            Some(node) => {
+                group = group.with_coordinator(node).map_err(RuleError::Group)?;
+                spread = false;
+            }
+            None => {
+                deviation = Some(Deviation::Adjusted(format!(
+                    "the coordinator `{coordinator}` is not there: each lock has a coordinator of \
+                     its own; name a member"
+                )));
+            }
+        }
+    }
+    Ok(Arranged { info, group, spread, deviation })
+}
+
+/// Check that exactly these members can be arranged as the rule says, as a group with a fixed list
+/// of members needs it.
+pub(crate) fn check_fixed(
+    rule: &RuleConfig,
+    names: &[String],
+    deviation: Option<&Deviation>,
+) -> Result<(), RuleError> {
+    rule.arrangement.check_members(names).map_err(RuleError::Arrangement)?;
+    deviation.map_or(Ok(()), |it| Err(RuleError::Arrangement(it.why().to_owned())))
+}
+
+/// The description of an algorithm that can be served.
+fn find(algorithm: &str) -> Result<Info, RuleError> {
+    let entry = ALL.iter().find(|entry| entry.info.name == algorithm);
+    let info = entry.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?.info;
+    if info.served { Ok(info) } else { Err(RuleError::NotServed(algorithm.to_owned())) }
+}
+
+fn split<T>(made: Result<Option<T>, String>) -> (Option<T>, Option<String>) {
+    match made {
+        Ok(made) => (made, None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+/// The quorums of the members, as far as the rule names members.
+fn sets(arrangement: &Arrangement, names: &[String]) -> Result<Option<Plan>, String> {
+    let sets = match &arrangement.quorums {
+        None => return Ok(None),
+        Some(QuorumChoice::Made(plan)) => return Ok(Some(plan.clone())),
+        Some(QuorumChoice::Sets(sets)) => sets,
+    };
+    let mut left = BTreeMap::new();
+    for name in names {
+        let Some(set) = sets.get(name) else {
+            return Err(format!("`{name}` has no quorum; add {name}=MEMBER,MEMBER"));
+        };
+        let set: BTreeSet<_> = set.iter().filter(|it| names.contains(it)).cloned().collect();
+        left.insert(name.clone(), set);
+    }
+    if let Some(why) = disjoint(&left) {
+        return Err(why);
+    }
+    let place = |name: &String| names.iter().position(|it| it == name).map(NodeId::at);
+    let numbers = |name: &String| left[name].iter().filter_map(place).collect();
+    Ok(Some(Plan::Sets(names.iter().map(numbers).collect())))
+}
+
+fn weights(arrangement: &Arrangement, names: &[String]) -> Result<Option<Vec<u32>>, String> {
+    let Some(weights) = &arrangement.weights else { return Ok(None) };
+    let weight = |name: &String| weights.get(name).copied().unwrap_or(1);
+    let weights: Vec<u32> = names.iter().map(weight).collect();
+    if weights.iter().all(|weight| *weight == 0) {
+        return Err("no member has a vote; give one of them a positive weight".to_owned());
+    }
+    Ok(Some(weights))
+}
+
+/// The parent of each member in a tree by hand. The root is its own parent.
+fn parents_in_view(parents: &BTreeMap<String, String>, names: &[String]) -> Vec<NodeId> {
+    let place = |name: &String| names.iter().position(|it| it == name);
+    let ancestor = |name: &String| {
+        let mut at = parents.get(name)?;
+        for _ in 0..=parents.len() {
+            if let Some(found) = place(at) {
+                return Some(found);
+            }
+            at = parents.get(at)?;
+        }
+        None
+    };
+    let found: Vec<Option<usize>> = names.iter().map(ancestor).collect();
+    let is_named =
+        |name: &String| parents.contains_key(name) || parents.values().any(|parent| parent == name);
+    let orphans = || (0..names.len()).filter(|at| found[*at].is_none());
+    let root = orphans().find(|at| is_named(&names[*at])).or_else(|| orphans().next()).unwrap_or(0);
+    found.iter().map(|parent| NodeId::at(parent.unwrap_or(root))).collect()
+}
+
+#[cfg(test)]
+mod tests;
