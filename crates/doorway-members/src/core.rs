@@ -59,6 +59,8 @@ impl Engine {
 
     async fn put_through_core(&self, command: Command) -> Tell {
         let limit = self.timings.put();
+        // The sender still has time to try again if there is no turn by then.
+        let Some(_turn) = self.guards.turn(limit / 2).await else { return Tell::NotLeader };
         let written = self.guards.limit(limit, self.raft.client_write(command)).await;
         match written {
             Some(Ok(response)) => Tell::Answer(response.data),

@@ -24,7 +24,7 @@ const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
 const SNAPSHOT: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshot");
 
 /// The format of the file.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// How much of the file is kept in memory, in bytes. The store reads it only when it starts.
 const CACHE: usize = 4 << 20;
 const FILE: &str = "members.redb";
@@ -70,6 +70,10 @@ pub(crate) enum Change {
     Snapshot(Box<Picture>),
     Committed(Place),
     Cluster(u128),
+    /// This node belongs to a group that agrees by etcd.
+    EtcdCluster(u128),
+    /// The newest view that this node has seen in etcd.
+    EtcdView(u64),
     /// Forget everything but the seat, and begin a log with this entry, in this group. From now on
     /// the file is no copy.
     Restart {
@@ -84,6 +88,10 @@ pub(crate) enum Change {
 pub(crate) struct Content {
     pub(crate) seat: u64,
     pub(crate) cluster: Option<u128>,
+    /// The group agrees by etcd, and not by the log of this file.
+    pub(crate) by_etcd: bool,
+    /// The newest view that this node has seen in etcd.
+    pub(crate) etcd_view: u64,
     pub(crate) vote: Option<Ballot>,
     pub(crate) purged: Option<Place>,
     pub(crate) committed: Option<Place>,
@@ -249,6 +257,8 @@ impl Disk {
         let mut content = Content {
             seat: rows.meta("seat")?.ok_or_else(|| rows.damaged("the number of the seat"))?,
             cluster: rows.meta("cluster")?,
+            by_etcd: rows.meta("etcd")?.unwrap_or_default(),
+            etcd_view: rows.meta("etcd view")?.unwrap_or_default(),
             vote: rows.meta("vote")?,
             purged: rows.meta("purged")?,
             committed: rows.meta("committed")?,
@@ -346,6 +356,13 @@ fn write(database: &Database, changes: &[Change]) -> Result<(), redb::Error> {
                 }
                 Change::Cluster(cluster) => {
                     meta.insert("cluster", seal(cluster).as_slice())?;
+                }
+                Change::EtcdCluster(cluster) => {
+                    meta.insert("cluster", seal(cluster).as_slice())?;
+                    meta.insert("etcd", seal(&true).as_slice())?;
+                }
+                Change::EtcdView(view) => {
+                    meta.insert("etcd view", seal(view).as_slice())?;
                 }
                 Change::Restart { cluster, line, born } => {
                     for key in ["vote", "purged", "committed"] {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorway_node::members::{AuditLog, Command, GroupState, Holds, Record};
+use doorway_node::members::{AuditLog, Command, GroupState, Holds, Record, RuleTables};
 use openraft::{CommittedLeaderId, EntryPayload};
 use serde::{Deserialize, Serialize};
 
@@ -69,20 +69,22 @@ pub(crate) struct Stored {
     record: Record,
     holds: Holds,
     audit: AuditLog,
+    rules: RuleTables,
 }
 
 impl From<&GroupState> for Stored {
     fn from(state: &GroupState) -> Self {
-        let GroupState { record, holds, audit } = state;
+        let GroupState { record, holds, audit, rules } = state;
         let (record, holds) = (Record::clone(record), Holds::clone(holds));
-        Self { record, holds, audit: AuditLog::clone(audit) }
+        let (audit, rules) = (AuditLog::clone(audit), RuleTables::clone(rules));
+        Self { record, holds, audit, rules }
     }
 }
 
 impl From<Stored> for GroupState {
-    fn from(Stored { record, holds, audit }: Stored) -> Self {
+    fn from(Stored { record, holds, audit, rules }: Stored) -> Self {
         let (record, holds) = (Arc::new(record), Arc::new(holds));
-        Self { record, holds, audit: Arc::new(audit) }
+        Self { record, holds, audit: Arc::new(audit), rules: Arc::new(rules) }
     }
 }
 

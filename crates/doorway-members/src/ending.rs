@@ -39,6 +39,17 @@ impl Ending {
         self.0.borrow().clone()
     }
 
+    /// Run a task until the store ends.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let ending = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = task => {}
+                _ = ending.ended() => {}
+            }
+        });
+    }
+
     /// Wait until the store has ended.
     pub(crate) async fn ended(&self) -> String {
         let mut reasons = self.0.subscribe();

@@ -50,6 +50,23 @@ pub enum OpenError {
         /// The newest format that this program knows.
         known: u32,
     },
+    /// The directory belongs to a group that agrees in another way.
+    #[error(
+        "{} belongs to a group that agrees by {found}, but the settings have `agree = \"{wanted}\"`: \
+         restore `agree`, or name an empty directory with `data`",
+        path.display()
+    )]
+    OtherAgreement {
+        /// The file.
+        path: PathBuf,
+        /// How its group agrees.
+        found: &'static str,
+        /// How the settings say that the group agrees.
+        wanted: &'static str,
+    },
+    /// The certificates for etcd cannot be used.
+    #[error("the certificates for etcd: {0}")]
+    Certificates(String),
     /// A thread could not be started, or has ended before the store was open.
     #[error("the store of the group's record cannot be started: {0}")]
     Start(String),
@@ -86,6 +103,18 @@ pub enum FoundError {
          to work when a majority of them can reach each other"
     )]
     NoLeader(u64),
+    /// Another node has founded the group, and etcd has its record.
+    #[error(
+        "etcd has the record of this group already (number {cluster:032x}): another node has \
+         founded it; a group is founded only once"
+    )]
+    Overtaken {
+        /// The number of that group.
+        cluster: u128,
+    },
+    /// etcd cannot be used.
+    #[error("etcd cannot be used: {0}")]
+    Etcd(String),
     /// The store has ended.
     #[error("the store has ended: {0}")]
     Ended(String),

@@ -7,38 +7,39 @@
 use std::collections::BTreeMap;
 
 use doorway_node::members::{
-    GroupState, LONGEST_LEASE_MS, NAME_LIMIT, Record, SEATS_LIMIT, SHORTEST_LEASE_MS, Seat,
+    GroupState, LONGEST_LEASE_MS, NAME_LIMIT, RULES_LIMIT, Record, RecordError, RuleTables,
+    SEATS_LIMIT, SHORTEST_LEASE_MS, Seat,
 };
 use openraft::error::{InitializeError, RaftError};
 use tokio::time::timeout;
 
+use crate::bond::Bond;
 use crate::encoding::Stored;
-use crate::error::FoundError;
+use crate::ending::Ending;
+use crate::error::{AskError, FoundError};
+use crate::rpc::frame::Hello;
 use crate::store::RaftStore;
 use crate::types::Peer;
 
 impl RaftStore {
-    /// Found a group of these machines. This node has to be one of its voters.
+    /// Found a group of these machines, with these rules for locks. This node has to be one of its
+    /// voters.
     pub async fn found(
         &self,
         seats: Vec<Seat>,
         lease_ms: u32,
-        rules: u64,
+        rules: RuleTables,
         cluster: u128,
     ) -> Result<(), FoundError> {
-        self.found_with(Record::new(cluster, lease_ms, rules, seats)).await
+        let record = Record::new(cluster, lease_ms, 0, seats);
+        self.found_with(GroupState::new(record).with_rules(rules)).await
     }
 
-    /// Found a group that begins with this record, for example above the view of a former group.
-    pub async fn found_with(&self, record: Record) -> Result<(), FoundError> {
+    /// Found a group that begins with this state, for example above the view of a former group.
+    pub async fn found_with(&self, state: GroupState) -> Result<(), FoundError> {
+        let record = &state.record;
         let core = self.core();
-        if let Some(why) = core.ending.reason() {
-            return Err(FoundError::Ended(why));
-        }
-        if let Some(cluster) = core.bond.cluster() {
-            return Err(FoundError::Founded { cluster });
-        }
-        check(&record)?;
+        check_begin(&state, &core.ending, &core.bond)?;
         let is_me = |seat: &&Seat| seat.id.0 == core.seat && seat.name == core.name;
         if !record.seats.iter().filter(is_me).any(|seat| seat.voter) {
             return Err(FoundError::NotAVoter(core.name.clone()));
@@ -46,7 +47,7 @@ impl RaftStore {
         // If two machines found a group at the same time, at least one of them sees the other.
         core.bond.join(record.cluster).map_err(|cluster| FoundError::Founded { cluster })?;
         for seat in record.seats.iter().filter(|seat| seat.id.0 != core.seat) {
-            if let Err(error) = self.check_machine(seat).await {
+            if let Err(error) = check_machine(seat, self.ask(&seat.address).await) {
                 core.bond.dissolve();
                 return Err(error);
             }
@@ -55,7 +56,7 @@ impl RaftStore {
         let mut voters: BTreeMap<u64, Peer> =
             voters.map(|seat| (seat.id.0, Peer::of(seat))).collect();
         if let Some(me) = voters.get_mut(&core.seat) {
-            me.founding = Some(Box::new(Stored::from(&GroupState::new(record.clone()))));
+            me.founding = Some(Box::new(Stored::from(&state)));
         }
         if let Err(error) = core.engine().raft.initialize(voters).await {
             return Err(match error {
@@ -76,39 +77,61 @@ impl RaftStore {
             FoundError::Ended(core.ending.reason().unwrap_or_else(|| "it was closed".to_owned()))
         })
     }
+}
 
-    /// Check that a machine answers, is the expected one, and belongs to no group.
-    async fn check_machine(&self, seat: &Seat) -> Result<(), FoundError> {
-        let Seat { id, name, address, .. } = seat;
-        let wrong = |why: String| {
-            let (name, address) = (name.clone(), address.clone());
-            Err(FoundError::Machine { name, address, why })
-        };
-        match self.ask(address).await {
-            Err(error) => wrong(error.to_string()),
-            Ok(hello) if hello.name != *name => wrong(format!("it answers as `{}`", hello.name)),
-            Ok(hello) if hello.seat != id.0 => {
-                wrong(format!("it has seat {:x}, not seat {:x}", hello.seat, id.0))
-            }
-            Ok(hello) => match hello.cluster {
-                Some(cluster) => wrong(format!(
-                    "it belongs to group {cluster:032x} already; add it there, or start it with an \
-                     empty data directory"
-                )),
-                None => Ok(()),
-            },
+/// Check that a machine answers, is the expected one, and belongs to no group.
+pub(crate) fn check_machine(
+    seat: &Seat,
+    answer: Result<Hello, AskError>,
+) -> Result<(), FoundError> {
+    let Seat { id, name, address, .. } = seat;
+    let wrong = |why: String| {
+        let (name, address) = (name.clone(), address.clone());
+        Err(FoundError::Machine { name, address, why })
+    };
+    match answer {
+        Err(error) => wrong(error.to_string()),
+        Ok(hello) if hello.name != *name => wrong(format!("it answers as `{}`", hello.name)),
+        Ok(hello) if hello.seat != id.0 => {
+            wrong(format!("it has seat {:x}, not seat {:x}", hello.seat, id.0))
         }
+        Ok(hello) => match hello.cluster {
+            Some(cluster) => wrong(format!(
+                "it belongs to group {cluster:032x} already; add it there, or start it with an \
+                 empty data directory"
+            )),
+            None => Ok(()),
+        },
     }
 }
 
-/// Check the first record of a group.
-fn check(record: &Record) -> Result<(), FoundError> {
+/// Check that this node can found a group, and that the group can begin with this state.
+pub(crate) fn check_begin(
+    state: &GroupState,
+    ending: &Ending,
+    bond: &Bond,
+) -> Result<(), FoundError> {
+    if let Some(why) = ending.reason() {
+        return Err(FoundError::Ended(why));
+    }
+    if let Some(cluster) = bond.cluster() {
+        return Err(FoundError::Founded { cluster });
+    }
+    check(state)
+}
+
+/// Check the first state of a group.
+fn check(state: &GroupState) -> Result<(), FoundError> {
+    let record = &state.record;
     let bad = |why: String| Err(FoundError::BadRecord(why));
     let lease = record.lease_ms;
     if !(SHORTEST_LEASE_MS..=LONGEST_LEASE_MS).contains(&lease) {
         return bad(format!(
             "a lease takes {SHORTEST_LEASE_MS} to {LONGEST_LEASE_MS} ms, not {lease} ms"
         ));
+    }
+    if state.rules.bytes() > RULES_LIMIT {
+        return bad(RecordError::LongRules(state.rules.bytes()).to_string());
     }
     if record.seats.len() > SEATS_LIMIT {
         return bad(format!("a group has at most {SEATS_LIMIT} machines"));

@@ -21,12 +21,18 @@
 //! 5. *A call may never be answered*, for example after its entry was purged. Guard: every call has
 //!    a time limit, after which its result is unknown. If the core itself has ended, the store
 //!    ends.
+//! 6. *A leader with many commands does nothing else.* The core of openraft writes one command
+//!    after the other to its disk, and meanwhile reads no answers and sends no heartbeats. If the
+//!    commands that wait take longer than an election timeout, the followers elect another leader.
+//!    That one gets the same commands, because all members repeat them, and so on for ever. Guard:
+//!    only a few commands are in the core at a time. A command that gets no turn was not tried.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use openraft::ServerState;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::timings::Timings;
@@ -50,7 +56,13 @@ pub(crate) struct Switches {
     pub(crate) message: bool,
     /// Guard 5: a call has a time limit.
     pub(crate) limit: bool,
+    /// Guard 6: only a few commands are in the core at a time.
+    pub(crate) turns: bool,
 }
+
+/// How many commands may be in the core at a time. Even on a disk that needs a tenth of an election
+/// timeout for each, the leader then hears of its followers in time.
+const TURNS: usize = 4;
 
 impl Default for Switches {
     fn default() -> Self {
@@ -62,6 +74,7 @@ impl Default for Switches {
             election: true,
             message: true,
             limit: true,
+            turns: true,
         }
     }
 }
@@ -72,11 +85,13 @@ pub(crate) struct Guards {
     pub(crate) switches: Switches,
     /// Whether this node leads without a quorum.
     lonely: AtomicBool,
+    turns: Semaphore,
 }
 
 impl Guards {
     pub(crate) fn new(switches: Switches) -> Arc<Self> {
-        Arc::new(Self { switches, lonely: AtomicBool::new(false) })
+        let turns = if switches.turns { TURNS } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self { switches, lonely: AtomicBool::new(false), turns: Semaphore::new(turns) })
     }
 
     /// Whether a member that has voted may vote again (guard 1).
@@ -88,6 +103,12 @@ impl Guards {
     /// Whether a leader may accept a command (guard 2).
     pub(crate) fn accepts(&self) -> bool {
         !(self.switches.refusal && self.lonely.load(Ordering::Relaxed))
+    }
+
+    /// Wait until a command may go to the core, but no longer than this (guard 6). None: it may
+    /// not.
+    pub(crate) async fn turn(&self, limit: Duration) -> Option<SemaphorePermit<'_>> {
+        timeout(limit, self.turns.acquire()).await.ok()?.ok()
     }
 
     /// Wait for a call of openraft no longer than this (guard 5). None: its result is unknown.

@@ -1,11 +1,12 @@
-//! Members by agreement: the record of a group, replicated among its nodes by Raft.
+//! Members by agreement: the record of a group, replicated among its nodes by Raft or kept in etcd.
 //!
 //! The nodes of a group agree on one small [`Record`]: which machines belong to the group, and
 //! which processes are in its newest view. They do not agree on locks, so neither consensus nor a
 //! disk is on the path of a lock. [`RaftStore`] is the [`ViewStore`] that needs nothing besides the
-//! nodes themselves. A majority of its voters has to be alive and connected.
+//! nodes themselves. A majority of its voters has to be alive and connected. [`EtcdStore`] is for
+//! groups whose operator has an etcd already.
 //!
-//! This is the only crate that knows openraft. Files and messages have types of their own.
+//! This is the only crate that knows openraft and etcd. Files and messages have types of their own.
 //!
 //! - `store.rs`: the store and its threads; `core.rs`: what its tasks share; `engine.rs`: how Raft
 //!   is started; `found.rs`: how a group begins; `bond.rs`: to which group this node belongs;
@@ -15,6 +16,9 @@
 //! - `disk.rs`: the file; `writer.rs`: the queue in front of it; `memory.rs`: a disk for
 //!   simulations; `encoding.rs`: how values are written.
 //! - `rpc/`, `peers.rs`: how stores talk to each other; `health.rs`: which of them can be reached.
+//! - `etcd/`: the store that keeps the record in etcd.
+//! - `group_store.rs`: what a service needs of any store; `shown.rs`: what a store shows to its
+//!   node; `thread.rs`: the threads of a store.
 //!
 //! [`Record`]: doorway_node::members::Record
 //! [`ViewStore`]: doorway_node::members::ViewStore
@@ -26,7 +30,9 @@ mod encoding;
 mod ending;
 mod engine;
 mod error;
+mod etcd;
 mod found;
+mod group_store;
 mod guards;
 mod health;
 mod log;
@@ -37,7 +43,9 @@ mod peers;
 mod reconcile;
 mod recover;
 mod rpc;
+mod shown;
 mod store;
+mod thread;
 mod timings;
 mod types;
 mod writer;
@@ -47,7 +55,9 @@ mod tests;
 
 pub use disk::DataPlace;
 pub use error::{AskError, FoundError, OpenError};
+pub use etcd::{BadEtcdAddress, EtcdAccess, EtcdAddress, EtcdCertificates, EtcdStore};
+pub use group_store::GroupStore;
 pub use memory::MemoryDisk;
 pub use recover::{RecoverError, Survivor, VIEW_STEP, group_of};
-pub use rpc::frame::{FormerGroup, Hello};
+pub use rpc::frame::{Agreement, FormerGroup, Hello};
 pub use store::{Options, RaftStore, Threads};

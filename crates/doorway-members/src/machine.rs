@@ -1,18 +1,18 @@
-//! The state machine: the record and the holds to which the log is applied.
+//! The state machine: the record, the holds and the rules to which the log is applied.
 //!
-//! Both are in memory. On disk are their last snapshot and the log behind it, from which they are
-//! made again after a restart.
+//! All of them are in memory. On disk are their last snapshot and the log behind it, from which
+//! they are made again after a restart.
 
 use std::sync::Arc;
 
-use doorway_node::members::{Answer, AuditLog, GroupState, Holds, Record, RecordError};
+use doorway_node::members::{Answer, AuditLog, GroupState, RecordError};
 use openraft::storage::RaftStateMachine;
 use openraft::{AnyError, EntryPayload, OptionalSend, RaftSnapshotBuilder, StorageIOError};
 use parking_lot::Mutex;
-use tokio::sync::watch;
 
 use crate::disk::{Change, Content};
 use crate::encoding::Picture;
+use crate::shown::Shown;
 use crate::types::{
     Entry, Image, LogId, Snapshot, SnapshotMeta, StorageError, StoredMembership, TypeConfig,
 };
@@ -22,9 +22,7 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     state: Arc<Mutex<State>>,
-    /// The newest record, for all who watch it.
-    records: watch::Sender<Option<Arc<Record>>>,
-    holds: watch::Sender<Arc<Holds>>,
+    shown: Shown,
     writer: Writer,
     #[cfg(test)]
     pub(crate) applied: Arc<Mutex<Vec<(LogId, Image)>>>,
@@ -47,45 +45,24 @@ impl Machine {
             state.replace(&snapshot.meta, &snapshot.snapshot);
         }
         state.snapshot = snapshot;
-        let (record, holds) = parts(&state.image);
         Self {
+            shown: Shown::new(state.image.as_ref()),
             state: Arc::new(Mutex::new(state)),
-            records: watch::Sender::new(record),
-            holds: watch::Sender::new(holds),
             writer,
             #[cfg(test)]
             applied: Arc::default(),
         }
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
-        self.records.subscribe()
-    }
-
-    pub(crate) fn holds(&self) -> watch::Receiver<Arc<Holds>> {
-        self.holds.subscribe()
+    /// What the node sees of the state.
+    pub(crate) fn shown(&self) -> &Shown {
+        &self.shown
     }
 
     /// The audit log.
     pub(crate) fn audit(&self) -> Arc<AuditLog> {
         let state = self.state.lock();
         state.image.as_ref().map(|image| Arc::clone(&image.audit)).unwrap_or_default()
-    }
-
-    /// Show the newest state to all who watch it. The holds come first, because a node starts a
-    /// view only when it knows the holds of its record.
-    fn show(&self, image: &Image) {
-        let (record, holds) = parts(image);
-        self.holds.send_if_modified(|known| {
-            let changed = !Arc::ptr_eq(known, &holds);
-            *known = holds;
-            changed
-        });
-        self.records.send_if_modified(|known| {
-            let changed = *known != record;
-            *known = record;
-            changed
-        });
     }
 
     /// Keep a snapshot, unless there is a newer one: a snapshot that is being made here may be
@@ -177,7 +154,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
             }
             state.image.clone()
         };
-        self.show(&image);
+        self.shown.show(image.as_ref());
         Ok(answers)
     }
 
@@ -200,7 +177,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
         // When Raft is started again, a snapshot that the former one received may come late.
         if state.last < snapshot.meta.last_log_id {
             state.replace(&snapshot.meta, &snapshot.snapshot);
-            self.show(&snapshot.snapshot);
+            self.shown.show((*snapshot.snapshot).as_ref());
         }
         Ok(())
     }
@@ -224,13 +201,5 @@ impl RaftSnapshotBuilder<TypeConfig> for Machine {
         };
         self.keep(&snapshot).await?;
         Ok(snapshot)
-    }
-}
-
-/// The record of a state, and its holds.
-fn parts(image: &Image) -> (Option<Arc<Record>>, Arc<Holds>) {
-    match image {
-        Some(GroupState { record, holds, .. }) => (Some(Arc::clone(record)), Arc::clone(holds)),
-        None => (None, Arc::default()),
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::bond::Bond;
 use crate::error::AskError;
 use crate::rpc::client::{Client, Dialer};
-use crate::rpc::frame::{Ask, Head, Hello, Tell};
+use crate::rpc::frame::{Agreement, Ask, Head, Hello, Tell};
 use crate::types::Peer;
 
 /// The clients of all other seats.
@@ -39,14 +39,22 @@ impl Peers {
         client.ask(head, ask, patience).await
     }
 
-    /// Ask the store at an address who it is.
-    pub(crate) async fn hello(&self, group: &str, address: &str) -> Result<Hello, AskError> {
+    /// Ask the store at an address who it is. It has to agree as this one does.
+    pub(crate) async fn hello(
+        &self,
+        group: &str,
+        address: &str,
+        ours: Agreement,
+    ) -> Result<Hello, AskError> {
         let client = Client::new(self.dialer.clone(), address.to_owned(), None);
         let head = Head { cluster: self.bond.cluster(), from: self.seat, to: None };
         // The connection has to be made, too.
         let patience = self.dialer.patience * 2;
         match client.ask(head, Ask::Hello(group.to_owned()), patience).await? {
-            Tell::Hello(hello) => Ok(hello),
+            Tell::Hello(hello) => {
+                ours.check(hello.agreement).map_err(AskError::Refused)?;
+                Ok(hello)
+            }
             told => Err(unexpected(&told)),
         }
     }

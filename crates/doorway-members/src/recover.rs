@@ -105,13 +105,14 @@ impl Survivor {
         entry: &AuditEntry,
     ) -> Result<(), RecoverError> {
         let seat = Seat { address, voter: true, ..self.seat.clone() };
-        let GroupState { record: old, holds, audit } = &self.state;
+        let GroupState { record: old, holds, audit, rules } = &self.state;
         let mut record = Record::new(cluster, old.lease_ms, old.rules, vec![seat.clone()]);
         (record.number, record.last, record.holds) = (self.next_view(), old.last, old.holds);
         let mut audit = AuditLog::clone(audit);
         audit.note(entry);
         let (record, holds, audit) = (Arc::new(record), Arc::clone(holds), Arc::new(audit));
-        let state = Stored::from(&GroupState { record, holds, audit });
+        let rules = Arc::clone(rules);
+        let state = Stored::from(&GroupState { record, holds, audit, rules });
         let founder = Peer { founding: Some(Box::new(state)), ..Peer::of(&seat) };
         let line = Line::founding(BTreeMap::from([(seat.id.0, founder)]));
         let (line, born) = (Box::new(line), self.disk.born());

@@ -1,30 +1,31 @@
 //! The store, as a node sees it.
 
 use std::sync::Arc;
-use std::thread;
 
 use doorway_node::members::{
-    Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, Holds, Record, SeatId,
-    StoreHealth, Unsure, ViewStore,
+    Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, GroupState, Holds,
+    Record, RuleTables, SeatId, StoreHealth, Unsure, ViewStore,
 };
 use parking_lot::RwLock;
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
 
 use crate::bond::Bond;
 use crate::core::{Core, IN_CORE};
 use crate::disk::{DataPlace, Disk};
 use crate::ending::Ending;
 use crate::engine::{self, Parts};
-use crate::error::{AskError, OpenError};
+use crate::error::{AskError, FoundError, OpenError};
+use crate::group_store::GroupStore;
 use crate::guards::Switches;
 use crate::health::{self, Health};
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::peers::Peers;
 use crate::rpc::client::Dialer;
-use crate::rpc::frame::{FormerGroup, Hello};
+use crate::rpc::frame::{Agreement, FormerGroup, Hello};
 use crate::rpc::serve::serve;
+use crate::thread::{in_own_thread, serve_in, start_disk_thread};
 use crate::timings::Timings;
 use crate::writer::{self, Writer};
 
@@ -82,12 +83,16 @@ impl RaftStore {
         match options.threads {
             Threads::Caller => Self::build(options, switches).await.map(Arc::new),
             Threads::Own => {
-                let (sender, opened) = oneshot::channel();
-                let run = move || run_thread(options, switches, sender);
-                let thread = thread::Builder::new().name("members".to_owned()).spawn(run);
-                thread.map_err(|error| OpenError::Start(error.to_string()))?;
-                let ended = || OpenError::Start("its thread has ended".to_owned());
-                opened.await.map_err(|_| ended())?.map(Arc::new)
+                let build = move || async move {
+                    let store = Self::build(options, switches).await?;
+                    let (core, writer) = (Arc::clone(&store.core), store.writer.clone());
+                    let closing = async move {
+                        core.ending.ended().await;
+                        close(&core, &writer).await;
+                    };
+                    Ok((store, closing))
+                };
+                in_own_thread(build).await.map(Arc::new)
             }
         }
     }
@@ -97,6 +102,10 @@ impl RaftStore {
             options;
         let mut rng = seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let (disk, mut content) = Disk::open(data, || rng.u64(1..))?;
+        if content.by_etcd {
+            let path = disk.path();
+            return Err(OpenError::OtherAgreement { path, found: "etcd", wanted: "raft" });
+        }
         let ending = Ending::new();
         let (writer, queue) = writer::queue(ending.clone());
         let writing = queue.run(disk);
@@ -108,7 +117,7 @@ impl RaftStore {
         let bond = Arc::new(Bond::new(content.cluster, writer.clone()));
         let machine = Machine::new(&mut content, writer.clone());
         let log = Log::new(&mut content, writer.clone());
-        let records = machine.watch();
+        let records = machine.shown().records();
         let lease_ms = records.borrow().as_ref().map_or(lease_ms, |record| record.lease_ms);
         let patience = Timings::new(lease_ms).connect();
         let runtime = Handle::current();
@@ -131,14 +140,14 @@ impl RaftStore {
             engine: RwLock::new(Arc::new(engine)),
         });
         let machine = parts.machine.clone();
-        core.spawn(health::run(Arc::clone(&core)));
-        core.spawn(engine::run(Arc::clone(&core), parts));
+        core.ending.spawn(health::run(Arc::clone(&core)));
+        core.ending.spawn(engine::run(Arc::clone(&core), parts));
         Ok(Self { core, machine, writer, runtime })
     }
 
     /// Ask the store at an address who it is.
     pub async fn ask(&self, address: &str) -> Result<Hello, AskError> {
-        self.core.peers.hello(&self.core.group, address).await
+        self.core.peers.hello(&self.core.group, address, Agreement::Raft).await
     }
 
     /// The group to which this node belongs; none until it was founded or the node was added.
@@ -178,11 +187,15 @@ impl ViewStore for RaftStore {
     }
 
     fn watch(&self) -> watch::Receiver<Option<Arc<Record>>> {
-        self.machine.watch()
+        self.machine.shown().records()
     }
 
     fn holds(&self) -> watch::Receiver<Arc<Holds>> {
-        self.machine.holds()
+        self.machine.shown().holds()
+    }
+
+    fn rules(&self) -> watch::Receiver<Arc<RuleTables>> {
+        self.machine.shown().rules()
     }
 
     fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {
@@ -194,23 +207,41 @@ impl ViewStore for RaftStore {
     }
 
     fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
-        let served = serve(Arc::clone(&self.core), stream, caller);
-        // The connection ends when the future of the caller is dropped.
-        let (alive, dropped) = oneshot::channel::<()>();
-        let task = self.runtime.spawn(async {
-            tokio::select! {
-                () = served => {}
-                _ = dropped => {}
-            }
-        });
-        Box::pin(async move {
-            let _alive = alive;
-            let _ = task.await;
-        })
+        serve_in(&self.runtime, serve(Arc::clone(&self.core), stream, caller))
     }
 
     fn health(&self) -> StoreHealth {
         health::state(&self.core)
+    }
+}
+
+impl GroupStore for RaftStore {
+    fn ask<'a>(&'a self, address: &'a str) -> BoxedFuture<'a, Result<Hello, AskError>> {
+        Box::pin(self.ask(address))
+    }
+
+    fn found_with(&self, state: GroupState) -> BoxedFuture<'_, Result<(), FoundError>> {
+        Box::pin(self.found_with(state))
+    }
+
+    fn cluster(&self) -> Option<u128> {
+        self.cluster()
+    }
+
+    fn audit(&self) -> Arc<AuditLog> {
+        self.audit()
+    }
+
+    fn is_founded_elsewhere(&self) -> bool {
+        false // Only its members know.
+    }
+
+    fn ended(&self) -> BoxedFuture<'_, String> {
+        Box::pin(self.ended())
+    }
+
+    fn close(&self) -> BoxedFuture<'_, ()> {
+        Box::pin(self.close())
     }
 }
 
@@ -224,60 +255,9 @@ impl Drop for RaftStore {
     }
 }
 
-impl Core {
-    /// Run a task until the store ends.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let ending = self.ending.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = task => {}
-                _ = ending.ended() => {}
-            }
-        });
-    }
-}
-
 async fn close(core: &Core, writer: &Writer) {
     core.ending.close();
     core.peers.retain(|_| false);
     let _ = core.engine().raft.shutdown().await;
     writer.close().await;
-}
-
-/// The thread `members`. It goes on until the store has ended.
-fn run_thread(
-    options: Options,
-    switches: Switches,
-    opened: oneshot::Sender<Result<RaftStore, OpenError>>,
-) {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let _ = opened.send(Err(OpenError::Start(error.to_string())));
-            return;
-        }
-    };
-    runtime.block_on(async {
-        match RaftStore::build(options, switches).await {
-            Ok(store) => {
-                let (core, writer) = (Arc::clone(&store.core), store.writer.clone());
-                let ending = core.ending.clone();
-                let _ = opened.send(Ok(store));
-                ending.ended().await;
-                close(&core, &writer).await;
-            }
-            Err(error) => {
-                let _ = opened.send(Err(error));
-            }
-        }
-    });
-}
-
-/// Start the thread `members-disk`.
-fn start_disk_thread(writing: impl Future<Output = ()> + Send + 'static) -> Result<(), OpenError> {
-    let failed = |error: std::io::Error| OpenError::Start(error.to_string());
-    let runtime = Builder::new_current_thread().enable_time().build().map_err(failed)?;
-    let run = move || runtime.block_on(writing);
-    thread::Builder::new().name("members-disk".to_owned()).spawn(run).map_err(failed)?;
-    Ok(())
 }

@@ -103,6 +103,36 @@ pub struct Hello {
     pub address: String,
     /// What its data directory shows of a group that is not this one; none once it belongs to one.
     pub former: Option<FormerGroup>,
+    /// How its group agrees.
+    pub agreement: Agreement,
+}
+
+/// How a group agrees on its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Agreement {
+    /// By Raft, among its own nodes.
+    Raft,
+    /// By etcd. The number is that of the cluster of etcd servers; none if it was not reached yet.
+    Etcd(Option<u64>),
+}
+
+impl Agreement {
+    /// Check that two nodes agree in the same way. The error says how the other one differs.
+    pub(crate) fn check(self, other: Self) -> Result<(), String> {
+        let settings = "give all machines of the group the same settings";
+        match (self, other) {
+            (Self::Raft, Self::Etcd(_)) => {
+                Err(format!("it agrees by etcd, but this node by Raft: {settings}"))
+            }
+            (Self::Etcd(_), Self::Raft) => {
+                Err(format!("it agrees by Raft, but this node by etcd: {settings}"))
+            }
+            (Self::Etcd(Some(ours)), Self::Etcd(Some(theirs))) if ours != theirs => {
+                Err(format!("it uses another etcd than this node: {settings}"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What a data directory shows of the group to which its node belonged before. Fences of a new
@@ -113,6 +143,8 @@ pub struct FormerGroup {
     pub epoch: u64,
     /// The highest view of a lock that clients of the node still hold; 0 if they hold none.
     pub view: u64,
+    /// How many leases its clients have. The group may have to keep each of them.
+    pub leases: u64,
 }
 
 /// A message as it is sent.

@@ -6,13 +6,25 @@ use doorway_node::members::{Answer, BoxedStream, Caller, Command, MemberId, Reco
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::frame::{Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump};
+use super::frame::{
+    Agreement, Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump,
+};
 use crate::core::{Core, Engine};
 use crate::encoding::Place;
+use crate::ending::Ending;
 use crate::types::{Entry, LogId, Snapshot, Vote};
 
+/// A store that answers others.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// Why the store has ended.
+    fn ending(&self) -> &Ending;
+
+    /// Answer a question.
+    fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> impl Future<Output = Tell> + Send;
+}
+
 /// Answer the questions that come on a connection, until it ends.
-pub(crate) async fn serve(core: Arc<Core>, stream: BoxedStream, caller: Caller) {
+pub(crate) async fn serve(core: Arc<impl Answers>, stream: BoxedStream, caller: Caller) {
     let (reader, writer) = tokio::io::split(stream);
     let mut frames = Frames::new(reader);
     let (out, replies) = mpsc::unbounded_channel();
@@ -20,7 +32,7 @@ pub(crate) async fn serve(core: Arc<Core>, stream: BoxedStream, caller: Caller) 
     tokio::pin!(writing);
     let in_flight = Arc::new(Semaphore::new(IN_FLIGHT));
     let caller = Arc::new(caller);
-    let ending = core.ending.clone();
+    let ending = core.ending().clone();
     let ended = ending.ended();
     tokio::pin!(ended);
     loop {
@@ -68,7 +80,11 @@ impl AsRef<[u8]> for Outgoing {
     }
 }
 
-impl Core {
+impl Answers for Core {
+    fn ending(&self) -> &Ending {
+        &self.ending
+    }
+
     async fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> Tell {
         if let Ask::Hello(group) = &ask {
             return self.hello(group);
@@ -117,18 +133,25 @@ impl Core {
             Ask::Hello(_) | Ask::Ping | Ask::Put(_) => Tell::Here,
         }
     }
+}
 
+/// Tell a node of a group by this name who this one is.
+pub(crate) fn introduce(own: &str, hello: Hello, group: &str) -> Tell {
+    if group != own {
+        return Tell::Refused(format!("this is a node of group `{own}`, not of group `{group}`"));
+    }
+    // A node that belongs to a group has taken over what it knew of the one before.
+    let former = hello.former.filter(|_| hello.cluster.is_none());
+    Tell::Hello(Hello { former, ..hello })
+}
+
+impl Core {
     fn hello(&self, group: &str) -> Tell {
-        if group != self.group {
-            return Tell::Refused(format!(
-                "this is a node of group `{}`, not of group `{group}`",
-                self.group
-            ));
-        }
         let (name, address) = (self.name.clone(), self.address.clone());
-        let cluster = self.bond.cluster();
-        let former = self.former.filter(|_| cluster.is_none());
-        Tell::Hello(Hello { name, seat: self.seat, cluster, address, former })
+        let (seat, cluster, former) = (self.seat, self.bond.cluster(), self.former);
+        let agreement = Agreement::Raft;
+        let hello = Hello { name, seat, cluster, address, former, agreement };
+        introduce(&self.group, hello, group)
     }
 
     /// Check that a question is meant for this store, and comes from the seat that it names. The

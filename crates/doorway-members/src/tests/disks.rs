@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_node::members::{Answer, MemberId, ViewStore as _};
 use tokio::time::{sleep, timeout};
 
-use super::world::{LEASE, LEASE_MS, RULES, World, join};
+use super::world::{LEASE, LEASE_MS, World, join, rules};
 use crate::{DataPlace, MemoryDisk, OpenError, Options, RaftStore, Threads};
 
 /// A directory that is deleted in the end.
@@ -44,7 +44,7 @@ async fn a_store_with_a_file_and_threads_survives_a_restart() {
         address: "at-a".to_owned(),
         voter: true,
     }];
-    store.found(seats, LEASE_MS, RULES, 3).await.unwrap();
+    store.found(seats, LEASE_MS, rules(), 3).await.unwrap();
     // Raft is started again with the lease of the group, so the first answers may be unsure.
     let joined = async {
         loop {

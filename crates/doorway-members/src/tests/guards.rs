@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use doorway_node::members::{Command, SeatId, ViewStore as _};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::world::{LEASE, World, join};
@@ -170,6 +171,38 @@ async fn a_node_with_a_slow_disk_can_renew() {
             assert!(answer.is_err(), "{answer:?}");
         }
     }
+}
+
+/// The leader is gone, all disks are slow, and every member repeats its commands, as members do
+/// while nobody answers. Returns how long it takes until a command is agreed on.
+async fn storm(turns: bool) -> Option<Duration> {
+    let mut world = World::new(1);
+    world.switches.turns = turns;
+    world.found(&FIVE).await;
+    let leader = world.wait_for_leader().await;
+    world.disks.values().for_each(|disk| disk.set_delay(LEASE / 100));
+    world.isolate(&leader);
+    let others = world.others(&[&leader]);
+    let mut repeating = JoinSet::new();
+    for name in others.iter().flat_map(|name| [name; 20]) {
+        let (store, seat) = (world.store(name), world.seat(name, true).id);
+        repeating.spawn(async move {
+            loop {
+                let _ = store.put(join(seat, 1)).await;
+                sleep(LEASE / 1000).await;
+            }
+        });
+    }
+    time_to_put(&world, &others, LEASE * 6).await
+}
+
+/// Guard 6: a new leader is not kept from leading by the commands that wait for it.
+#[tokio::test(start_paused = true)]
+async fn a_leader_with_many_commands_and_a_slow_disk_still_leads() {
+    let (without, with) = (storm(false).await, storm(true).await);
+    println!("without the guard {without:?}, with it {with:?}");
+    assert!(with.is_some_and(|took| took < LEASE), "{with:?}");
+    assert!(without.is_none_or(|took| took > LEASE), "{without:?}");
 }
 
 /// Guard 5: a command that cannot be agreed on ends with an error.

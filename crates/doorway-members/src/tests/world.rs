@@ -1,4 +1,4 @@
-//! A group of stores in one process, with a network that can be cut.
+//! A group of stores in one process, with a network between them that can be cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,44 +6,59 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, Record, Seat, SeatId,
-    ViewStore as _,
+    Answer, BoxedFuture, BoxedStream, Caller, Command, Connect, GroupState, Record, RuleTables,
+    Seat, SeatId,
 };
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
 
 use crate::guards::Switches;
-use crate::{DataPlace, MemoryDisk, Options, RaftStore, Threads};
+use crate::{
+    DataPlace, EtcdAccess, EtcdStore, GroupStore, MemoryDisk, Options, RaftStore, Threads,
+};
 
 pub(crate) const LEASE_MS: u32 = 10_000;
 pub(crate) const LEASE: Duration = Duration::from_millis(LEASE_MS as u64);
-pub(crate) const RULES: u64 = 7;
+pub(crate) fn rules() -> RuleTables {
+    RuleTables::default()
+}
+
+/// The state of a group that begins with this record.
+pub(crate) fn begin(record: Record) -> GroupState {
+    GroupState::new(record).with_rules(rules())
+}
+
 pub(crate) const CLUSTER: u128 = 0xc1;
 /// How long a message is under way.
 const DELAY: Duration = Duration::from_millis(1);
 
 /// The network between the stores.
-#[derive(Default)]
-pub(crate) struct Net {
-    stores: Mutex<BTreeMap<String, Arc<RaftStore>>>,
+pub(crate) struct Net<S> {
+    stores: Mutex<BTreeMap<String, Arc<S>>>,
     /// The ways on which nothing arrives.
     cut: Mutex<BTreeSet<(String, String)>>,
 }
 
-impl Net {
+impl<S> Default for Net<S> {
+    fn default() -> Self {
+        Self { stores: Mutex::default(), cut: Mutex::default() }
+    }
+}
+
+impl<S> Net<S> {
     fn is_cut(&self, from: &str, to: &str) -> bool {
         self.cut.lock().contains(&(from.to_owned(), to.to_owned()))
     }
 }
 
 /// The network as one node sees it.
-struct Wire {
-    net: Arc<Net>,
+struct Wire<S> {
+    net: Arc<Net<S>>,
     me: String,
 }
 
-impl Connect for Wire {
+impl<S: GroupStore> Connect for Wire<S> {
     fn connect<'a>(
         &'a self,
         address: &'a str,
@@ -71,8 +86,8 @@ impl Connect for Wire {
 }
 
 /// Carry bytes one way, until the way is cut.
-async fn carry(
-    net: Arc<Net>,
+async fn carry<S: GroupStore>(
+    net: Arc<Net<S>>,
     way: (String, String),
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -93,18 +108,43 @@ async fn carry(
     }
 }
 
+/// A store of any kind, as the tests open it.
+pub(crate) trait TestStore: GroupStore + Sized {
+    fn open_in(
+        options: Options,
+        world: &Group<Self>,
+    ) -> impl Future<Output = Result<Arc<Self>, crate::OpenError>>;
+}
+
+impl TestStore for RaftStore {
+    async fn open_in(options: Options, world: &Group<Self>) -> Result<Arc<Self>, crate::OpenError> {
+        Self::open_with(options, world.switches).await
+    }
+}
+
+impl TestStore for EtcdStore {
+    async fn open_in(options: Options, world: &Group<Self>) -> Result<Arc<Self>, crate::OpenError> {
+        Self::open(options, world.etcd.clone().expect("an etcd")).await
+    }
+}
+
+/// A group of stores that agree by Raft.
+pub(crate) type World = Group<RaftStore>;
+
 /// A group of stores.
-pub(crate) struct World {
-    pub(crate) net: Arc<Net>,
+pub(crate) struct Group<S> {
+    pub(crate) net: Arc<Net<S>>,
     pub(crate) disks: BTreeMap<String, MemoryDisk>,
     pub(crate) switches: Switches,
+    /// How etcd is reached, if the group agrees by it.
+    pub(crate) etcd: Option<EtcdAccess>,
     pub(crate) seed: u64,
 }
 
-impl World {
+impl<S: TestStore> Group<S> {
     pub(crate) fn new(seed: u64) -> Self {
         let switches = Switches::default();
-        Self { net: Arc::default(), disks: BTreeMap::new(), switches, seed }
+        Self { net: Arc::default(), disks: BTreeMap::new(), switches, etcd: None, seed }
     }
 
     /// A group of these nodes, all voters, that works.
@@ -119,7 +159,8 @@ impl World {
             self.start(name).await;
         }
         let seats = names.iter().map(|name| self.seat(name, true)).collect();
-        self.store(names[0]).found(seats, LEASE_MS, RULES, CLUSTER).await.unwrap();
+        let record = Record::new(CLUSTER, LEASE_MS, 0, seats);
+        self.store(names[0]).found_with(begin(record)).await.unwrap();
         self.settle(Duration::from_secs(30), |world| {
             names.iter().all(|name| world.record(name).is_some())
         })
@@ -145,7 +186,7 @@ impl World {
     /// Start a node, with the disk that it had before if there is one.
     pub(crate) async fn start(&mut self, name: &str) {
         let options = self.options(name);
-        let store = RaftStore::open_with(options, self.switches).await.unwrap();
+        let store = S::open_in(options, self).await.unwrap();
         self.net.stores.lock().insert(name.to_owned(), store);
     }
 
@@ -158,7 +199,7 @@ impl World {
         }
     }
 
-    pub(crate) fn store(&self, name: &str) -> Arc<RaftStore> {
+    pub(crate) fn store(&self, name: &str) -> Arc<S> {
         Arc::clone(&self.net.stores.lock()[name])
     }
 
@@ -241,7 +282,7 @@ impl World {
         while !holds(self) {
             if begin.elapsed() > limit {
                 for (name, store) in &*self.net.stores.lock() {
-                    println!("{name}: {}", store.core().engine().raft.metrics().borrow().clone());
+                    println!("{name}: {:?}", store.health());
                 }
                 panic!("does not hold within {limit:?}");
             }
@@ -268,5 +309,5 @@ impl World {
 
 /// A command that is always answered, and changes the record.
 pub(crate) fn join(seat: SeatId, nonce: u128) -> Command {
-    Command::Join { seat, nonce, rules: RULES }
+    Command::Join { seat, nonce, rules: rules().digest() }
 }

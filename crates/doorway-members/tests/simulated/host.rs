@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use doorway_members::{DataPlace, MemoryDisk, Options, RaftStore, Threads};
-use doorway_node::members::{Command, Seat, SeatId, ViewStore as _};
+use doorway_node::members::{Command, RuleTables, Seat, SeatId, ViewStore as _};
 use doorway_node::net::{Identity, Network, StoreDialer};
 use doorway_node::{AcquireError, Config, MemberConfig, Mode, Node, OwnedGuard, TlsConfig};
 use parking_lot::Mutex;
@@ -156,7 +156,7 @@ pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
         silence: Duration::from_millis(500),
         ..Config::default()
     };
-    let rules = config.agreed_digest();
+    let rules = config.lock_rules().tables();
     let orphans: Vec<Orphan> = {
         let now = stage.now.lock();
         now.referee.orphans.iter().filter(|orphan| orphan.node == me).cloned().collect()
@@ -209,7 +209,7 @@ async fn leases(stage: Arc<Stage>, node: Node, me: usize) -> Result<(), AcquireE
 }
 
 /// Found the group, as soon as all machines answer.
-async fn found(stage: &Stage, store: &RaftStore, rules: u64) {
+async fn found(stage: &Stage, store: &RaftStore, rules: RuleTables) {
     loop {
         let mut seats = Vec::new();
         for node in 0..stage.plan.seats {
@@ -224,7 +224,7 @@ async fn found(stage: &Stage, store: &RaftStore, rules: u64) {
         }
         let lease = LEASE.as_millis() as u32;
         if seats.len() == stage.plan.seats {
-            let founded = store.found(seats, lease, rules, stage.plan.seed.into()).await;
+            let founded = store.found(seats, lease, rules.clone(), stage.plan.seed.into()).await;
             stage.note(format_args!("founded: {founded:?}"));
             if founded.is_ok() {
                 stage.now.lock().founded = true;
