@@ -1,0 +1,158 @@
+//! The files of the page, inside the program.
+//!
+//! In a debug build they are read from the folder, so that a change shows after a reload.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+/// A file: its path below the folder `web`, and its contents.
+pub type File = (&'static str, &'static [u8]);
+
+macro_rules! files {
+    ($($path:literal),+ $(,)?) => {
+        &[$(($path, include_bytes!(concat!("../web/", $path)))),+]
+    };
+}
+
+/// Every file. A test holds this table and the folder together.
+pub const FILES: &[File] = files![
+    "index.html",
+    "live.css",
+    "live.html",
+    "page.css",
+    "screens.css",
+    "js/bills.js",
+    "js/branches.js",
+    "js/choices.js",
+    "js/code.js",
+    "js/compare.js",
+    "js/dom.js",
+    "js/export.js",
+    "js/file.js",
+    "js/here.js",
+    "js/keys.js",
+    "js/lab.js",
+    "js/live.js",
+    "js/livecall.js",
+    "js/lock.js",
+    "js/main.js",
+    "js/network.js",
+    "js/server.js",
+    "js/setup.js",
+    "js/shelf.js",
+    "js/spacetime.js",
+    "js/story.js",
+    "js/table.js",
+    "js/tell.js",
+    "js/threads.js",
+    "js/transport.js",
+    "js/url.js",
+];
+
+/// The files of the live page among them.
+const LIVE: &[&str] =
+    &["live.css", "live.html", "js/dom.js", "js/live.js", "js/livecall.js", "js/lock.js"];
+
+/// Whether a file belongs to the live page of a node.
+pub fn is_live(path: &str) -> bool {
+    LIVE.contains(&path)
+}
+
+/// The contents of a file.
+pub fn read(path: &str) -> Option<Vec<u8>> {
+    let (known, bytes) = FILES.iter().find(|(known, _)| *known == path)?;
+    if cfg!(debug_assertions) {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+        if let Ok(fresh) = std::fs::read(folder.join(known)) {
+            return Some(fresh);
+        }
+    }
+    Some(bytes.to_vec())
+}
+
+/// The type of a file, by the ending of its name.
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+/// The modules of the laboratory among the files.
+pub fn modules() -> impl Iterator<Item = &'static str> {
+    let lab = |path: &&str| !is_live(path) || *path == "js/dom.js";
+    FILES.iter().map(|(path, _)| *path).filter(|path| path.starts_with("js/")).filter(lab)
+}
+
+/// Answer a request for a file. `/` is the page itself.
+pub fn answer(path: &str) -> Response {
+    let path = path.trim_start_matches('/');
+    let path = if path.is_empty() { "index.html" } else { path };
+    match read(path) {
+        Some(bytes) => ([(header::CONTENT_TYPE, media_type(path))], bytes).into_response(),
+        None => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn listed(folder: &Path, below: &str, into: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                listed(&entry.path(), &format!("{name}/"), into);
+            } else {
+                into.push(name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_has_every_file_of_the_folder() {
+        let mut found = Vec::new();
+        listed(&Path::new(env!("CARGO_MANIFEST_DIR")).join("web"), "", &mut found);
+        found.sort_unstable();
+        let mut known: Vec<_> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
+        known.sort_unstable();
+        assert_eq!(known, found);
+        assert!(LIVE.iter().all(|path| known.iter().any(|known| known == path)));
+        assert_eq!(answer("/").status(), 200);
+        assert_eq!(answer("/../Cargo.toml").status(), 404);
+        assert_eq!(answer("//etc/passwd").status(), 404);
+    }
+
+    #[test]
+    fn the_page_is_small_and_its_modules_are_short() {
+        let bytes: usize = FILES.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(bytes < 150_000, "{bytes} bytes");
+        for (path, bytes) in FILES.iter().filter(|(path, _)| path.starts_with("js/")) {
+            let lines = std::str::from_utf8(bytes).unwrap().lines().count();
+            assert!(lines <= 220, "{path}: {lines} lines");
+        }
+    }
+
+    #[cfg(feature = "lab")]
+    #[test]
+    fn no_file_names_an_algorithm() {
+        for (path, bytes) in FILES {
+            let text = std::str::from_utf8(bytes).unwrap();
+            let words = || text.split(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)));
+            for entry in doorway_core::algorithms::ALL {
+                let name = entry.info.name;
+                // One name is an English word too; as such it is not quoted.
+                let quoted = [format!("\"{name}\""), format!("'{name}'"), format!("`{name}`")];
+                let named = quoted.iter().any(|quoted| text.contains(quoted))
+                    || name.contains('-') && words().any(|word| word == name);
+                assert!(!named, "{path} names {name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Algorithms side by side: rows arrive one by one, and then the curves.
+
+use doorway_core::{Info, Shape};
+use doorway_lab::compare::{self, Plan, Row, Sweep};
+use doorway_lab::plot::Plot;
+use doorway_lab::simulate::{Distribution, Options, Workload};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::jobs::Reader;
+use super::problem::Problem;
+
+/// How many algorithms, and how many nodes, one comparison has at most.
+const MOST: (usize, f64) = (12, 100.0);
+
+/// How many entries are measured for each point.
+const ENTRIES: u64 = 1_000;
+
+/// The number of nodes where it does not change.
+const NODES: usize = 16;
+
+/// What the page asks for.
+#[derive(Deserialize)]
+pub(crate) struct Comparison {
+    algorithms: Vec<String>,
+    sweep: String,
+    #[serde(default)]
+    points: Vec<f64>,
+    #[serde(default)]
+    seed: u64,
+}
+
+/// A comparison that can be run.
+pub(crate) struct Measurement {
+    algorithms: Vec<&'static str>,
+    sweep: Sweep,
+    points: Vec<f64>,
+    seed: u64,
+    command: String,
+}
+
+impl Comparison {
+    /// Check what is asked for.
+    pub(crate) fn plan(self) -> Result<Measurement, Problem> {
+        let sweep: Sweep = self.sweep.parse()?;
+        let all = doorway_core::algorithms::ALL;
+        let known = |name: &String| {
+            let entry = all.iter().find(|entry| entry.info.name == name.as_str());
+            entry
+                .map(|entry| entry.info.name)
+                .ok_or_else(|| format!("there is no algorithm '{name}'"))
+        };
+        let algorithms = self.algorithms.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+        if algorithms.is_empty() || algorithms.len() > MOST.0 {
+            return Err(Problem::bad(format!("choose 1 to {} algorithms", MOST.0)));
+        }
+        let given = !self.points.is_empty();
+        let points = if given { self.points } else { sweep.default_points() };
+        let fits = |point: &f64| match sweep {
+            Sweep::Size => point.fract() == 0.0 && (1.0..=MOST.1).contains(point),
+            Sweep::Load | Sweep::Delay => (1e-3..=1e6).contains(point),
+        };
+        if points.len() > 20 || !points.iter().all(fits) {
+            let why = format!("choose up to 20 points; a group has 1 to {} nodes", MOST.1);
+            return Err(Problem::bad(why));
+        }
+        let (names, sweep_name, seed) = (algorithms.join(" "), &self.sweep, self.seed);
+        let mut command = format!(
+            "doorway compare {names} --sweep {sweep_name} --entries {ENTRIES} --seed {seed}"
+        );
+        if given {
+            let points: Vec<String> = points.iter().map(ToString::to_string).collect();
+            command.push_str(" --points ");
+            command.push_str(&points.join(","));
+        }
+        Ok(Measurement { algorithms, sweep, points, seed: self.seed, command })
+    }
+}
+
+impl Measurement {
+    /// Measure point by point, and tell each row. At the end come the plot and the table.
+    pub(crate) fn run(&self, reader: &mut Reader) -> Result<(), String> {
+        let seed = self.seed;
+        let options = move |info: &Info, size: usize| {
+            let group = info.group(size, &Shape::default()).map_err(|error| error.to_string())?;
+            let mut options = Options::new(info, group);
+            options.workload = Workload::Closed { think: Distribution::Exponential(10.0) };
+            (options.seed, options.entries) = (seed, ENTRIES);
+            Ok(options)
+        };
+        let total = self.algorithms.len() * self.points.len();
+        reader.tell(&json!({ "command": self.command }));
+        let mut rows: Vec<Row> = Vec::new();
+        for name in &self.algorithms {
+            for point in &self.points {
+                let plan = Plan {
+                    algorithms: vec![name],
+                    sweep: self.sweep,
+                    points: vec![*point],
+                    size: NODES,
+                    options: &options,
+                };
+                rows.extend(compare::run(&plan, 1, &|_, _| {})?);
+                let line = json!({ "row": rows.last(), "done": rows.len(), "total": total });
+                if !reader.tell(&line) {
+                    return Ok(());
+                }
+            }
+        }
+        let figure = |row: &Row| row.report.messages_per_entry;
+        let plot = Plot {
+            title: "Messages per entry".to_owned(),
+            x_label: self.sweep.label().to_owned(),
+            y_label: "messages per entry".to_owned(),
+            x_log: self.sweep != Sweep::Size,
+            y_log: true,
+            series: compare::curves(&rows, self.points.len(), &figure, true),
+        };
+        reader.tell(&json!({ "svg": plot.render(), "csv": compare::csv(&rows) }));
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Work that takes a while: a thread that sends lines of JSON. Closing the answer stops it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream;
+use serde::Serialize;
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::problem::Problem;
+
+/// How many jobs run at once.
+const JOBS: usize = 2;
+
+/// The time between two lines about progress.
+const PACE: Duration = Duration::from_millis(100);
+
+/// The places for jobs.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs(Arc<Semaphore>);
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(JOBS)))
+    }
+}
+
+/// The reader of a job's lines, as the job sees it.
+pub(crate) struct Reader {
+    lines: Sender<Bytes>,
+    told: Instant,
+}
+
+impl Reader {
+    /// Send a line. Returns whether the reader is still there.
+    pub(crate) fn tell(&self, line: &impl Serialize) -> bool {
+        let mut text = serde_json::to_vec(line).unwrap_or_default();
+        text.push(b'\n');
+        self.lines.blocking_send(Bytes::from(text)).is_ok()
+    }
+
+    /// Send a line about progress, unless one was sent just now. Returns whether the reader is
+    /// still there.
+    pub(crate) fn progress<L: Serialize>(&mut self, line: impl FnOnce() -> L) -> bool {
+        if self.told.elapsed() < PACE {
+            return !self.lines.is_closed();
+        }
+        self.told = Instant::now();
+        self.tell(&line())
+    }
+}
+
+impl Jobs {
+    /// Run `work` on a thread of its own and answer with its lines.
+    pub(crate) fn run(
+        &self,
+        work: impl FnOnce(&mut Reader) -> Result<(), String> + Send + 'static,
+    ) -> Result<Response, Problem> {
+        let permit = self.0.clone().try_acquire_owned().map_err(|_| {
+            let why = format!("{JOBS} jobs are running; stop one of them or wait");
+            Problem(StatusCode::TOO_MANY_REQUESTS, why)
+        })?;
+        let (lines, reader) = channel::<Bytes>(16);
+        tokio::task::spawn_blocking(move || {
+            let mut reader = Reader { lines, told: Instant::now() };
+            if let Err(why) = work(&mut reader) {
+                reader.tell(&json!({ "error": why }));
+            }
+            drop(permit);
+        });
+        let next = |mut reader: Receiver<Bytes>| async move {
+            let line = reader.recv().await?;
+            Some((Ok::<_, std::io::Error>(line), reader))
+        };
+        let body = Body::from_stream(stream::unfold(reader, next));
+        Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+    }
+}

@@ -1,0 +1,330 @@
+//! The calls of the page.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use doorway_lab::story::{
+    self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::cache::Cache;
+use super::compare::Comparison;
+use super::export::{self, Kind};
+use super::jobs::Jobs;
+use super::problem::Problem;
+use super::threads::{self, Walk};
+use crate::server::First;
+
+/// The largest body of a call.
+const BODY: usize = 1 << 20;
+
+/// The most steps in one call, and in one answer.
+const STEPS: usize = story::MAX_PICKED;
+
+/// What all calls share.
+#[derive(Clone)]
+struct Lab {
+    cache: Arc<Cache>,
+    jobs: Jobs,
+    first: Arc<First>,
+}
+
+/// The calls of the page, to be put below `/api`.
+pub(crate) fn router(first: First) -> Router {
+    let lab = Lab { cache: Arc::default(), jobs: Jobs::default(), first: Arc::new(first) };
+    Router::new()
+        .route("/algorithms", get(async || Json(story::catalogue())))
+        .route("/stories", get(async || Json(story::cards())))
+        .route("/first", get(begin))
+        .route("/open", post(open))
+        .route("/play", post(play))
+        .route("/step", post(step))
+        .route("/go", post(go))
+        .route("/choices", post(choices))
+        .route("/check", post(check))
+        .route("/draw", post(draw))
+        .route("/compare", post(compare))
+        .route("/threads", get(threads::list))
+        .route("/threads/walk", post(walk))
+        .route("/threads/check", post(check_threads))
+        .fallback(async || Problem(axum::http::StatusCode::NOT_FOUND, "no such call".to_owned()))
+        .layer(DefaultBodyLimit::max(BODY))
+        .with_state(lab)
+}
+
+/// A story, or the new part of one, with the key by which the server remembers it.
+#[derive(Serialize)]
+struct Telling {
+    key: String,
+    #[serde(flatten)]
+    view: StoryView,
+    /// Why the rest of the steps could not be taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<String>,
+}
+
+impl Lab {
+    /// Remember a story and tell its last steps. The group is told if `whole`.
+    fn tell(&self, story: Story, steps: Vec<StepView>, whole: bool) -> Telling {
+        let mut view = story.view(steps);
+        if !whole {
+            view.frame = None;
+        }
+        Telling { key: self.cache.put(story), view, broken: None }
+    }
+
+    /// A remembered story up to an earlier step.
+    fn recall(&self, place: &Place) -> Result<Story, Problem> {
+        let story = self.cache.get(&place.key).ok_or_else(Problem::forgotten)?;
+        Ok(place.at.map_or_else(|| Story::clone(&story), |at| story.at(at)))
+    }
+}
+
+/// A moment of a remembered story: its end, or an earlier step.
+#[derive(Deserialize)]
+struct Place {
+    key: String,
+    at: Option<usize>,
+}
+
+type Body<T> = Result<Json<T>, JsonRejection>;
+type Answered<T> = Result<Json<T>, Problem>;
+
+/// Run something that may take some milliseconds away from the threads that answer.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |_| {
+        Problem(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            "the laboratory failed at this call; please report it with the link".to_owned(),
+        )
+    };
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+/// Take steps that a link names, as many as are possible.
+fn take(story: &mut Story, words: &str) -> Result<(Vec<StepView>, Option<String>), Problem> {
+    let words = story::words::split(words)?;
+    if words.len() > STEPS {
+        return Err(Problem::bad(format!("at most {STEPS} steps in one call")));
+    }
+    let mut steps = Vec::new();
+    for word in words {
+        match story.step(word) {
+            Ok(step) => steps.push(step),
+            Err(impossible) => return Ok((steps, Some(impossible.to_string()))),
+        }
+    }
+    Ok((steps, None))
+}
+
+#[derive(Deserialize)]
+struct PlayCall {
+    run: String,
+    #[serde(default)]
+    steps: String,
+}
+
+/// Play a story from its beginning.
+async fn play(State(lab): State<Lab>, body: Body<PlayCall>) -> Answered<Telling> {
+    let Json(call) = body?;
+    aside(move || {
+        let mut story = Story::begin(&call.run)?;
+        let (steps, broken) = take(&mut story, &call.steps)?;
+        Ok(Json(Telling { broken, ..lab.tell(story, steps, true) }))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct StepCall {
+    #[serde(flatten)]
+    place: Place,
+    steps: String,
+}
+
+/// Take more steps.
+async fn step(State(lab): State<Lab>, body: Body<StepCall>) -> Answered<Telling> {
+    let Json(call) = body?;
+    aside(move || {
+        let mut story = lab.recall(&call.place)?;
+        let (steps, broken) = take(&mut story, &call.steps)?;
+        Ok(Json(Telling { broken, ..lab.tell(story, steps, false) }))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct GoCall {
+    #[serde(flatten)]
+    place: Place,
+    until: String,
+    by: String,
+}
+
+/// Let a rule pick the next steps.
+async fn go(State(lab): State<Lab>, body: Body<GoCall>) -> Answered<Telling> {
+    let Json(call) = body?;
+    aside(move || {
+        let (until, by): (Until, Pick) = (call.until.parse()?, call.by.parse()?);
+        let mut story = lab.recall(&call.place)?;
+        let steps = story.go(by, until);
+        Ok(Json(lab.tell(story, steps, false)))
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct ChoicesCall {
+    #[serde(flatten)]
+    place: Place,
+    #[serde(default)]
+    forgetting: bool,
+}
+
+/// What can happen at an earlier moment.
+async fn choices(State(lab): State<Lab>, body: Body<ChoicesCall>) -> Answered<Vec<ChoiceView>> {
+    let Json(call) = body?;
+    aside(move || Ok(Json(lab.recall(&call.place)?.next(call.forgetting)))).await
+}
+
+/// A script as the page opens it.
+#[derive(Serialize)]
+struct Opened {
+    #[serde(flatten)]
+    telling: Telling,
+    /// All steps of the script: more than were told at once, if it is long.
+    words: String,
+    notes: Vec<(usize, String)>,
+    round: Option<(usize, usize)>,
+    ends: Option<story::ViolationView>,
+    title: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OpenCall {
+    Story { story: String },
+    Script { script: String },
+}
+
+/// Open a story of the shelf, or the text of a script.
+async fn open(State(lab): State<Lab>, body: Body<OpenCall>) -> Answered<Opened> {
+    let Json(call) = body?;
+    aside(move || {
+        let (name, text) = match call {
+            OpenCall::Story { story: id } => {
+                let text = story::script_of(&id)
+                    .ok_or_else(|| Problem::bad(format!("the shelf has no story '{id}'")))?;
+                (id, text.to_owned())
+            }
+            OpenCall::Script { script } => ("script".to_owned(), script),
+        };
+        read(&lab, &name, &text).map(Json)
+    })
+    .await
+}
+
+fn read(lab: &Lab, name: &str, text: &str) -> Result<Opened, Problem> {
+    let told = Story::read(text).map_err(|why| Problem::bad(format!("{name}, {why}")))?;
+    let mut steps = told.story.retell();
+    let early = told.story.at(STEPS);
+    steps.truncate(STEPS);
+    Ok(Opened {
+        telling: lab.tell(early, steps, true),
+        words: told.words.concat(),
+        notes: told.notes,
+        round: told.round,
+        ends: told.violation,
+        title: name.to_owned(),
+    })
+}
+
+/// What the command line asked for.
+async fn begin(State(lab): State<Lab>) -> Result<Response, Problem> {
+    aside(move || match &*lab.first {
+        First::Shelf | First::Live(_) => Ok(Json(json!({ "shelf": true })).into_response()),
+        First::Script { name, text } => Ok(Json(read(&lab, name, text)?).into_response()),
+        First::Recording(trace) => Ok(Json(story::recorded(trace)).into_response()),
+    })
+    .await
+}
+
+#[derive(Deserialize)]
+struct CheckCall {
+    #[serde(flatten)]
+    place: Place,
+    /// How many more requests each node makes; for ever if it is left out.
+    acquires: Option<u32>,
+    #[serde(default)]
+    losses: u32,
+    #[serde(default)]
+    duplicates: u32,
+    #[serde(default)]
+    crashes: u32,
+    limit: Option<u64>,
+}
+
+/// The most worlds of a check, and the number if none is given.
+const WORLDS: (u64, u64) = (5_000_000, 1_000_000);
+
+/// Check the very moment on screen.
+async fn check(State(lab): State<Lab>, body: Body<CheckCall>) -> Result<Response, Problem> {
+    let Json(call) = body?;
+    let story = lab.recall(&call.place)?;
+    let question = Question {
+        acquires: call.acquires,
+        losses: call.losses,
+        duplicates: call.duplicates,
+        crashes: call.crashes,
+        limit: call.limit.unwrap_or(WORLDS.1).min(WORLDS.0),
+    };
+    lab.jobs.run(move |reader| {
+        let answer: Answer = story.from_here(&question, &mut |step, progress| {
+            reader.progress(
+                || json!({ "step": step, "worlds": progress.states, "depth": progress.depth }),
+            )
+        })?;
+        reader.tell(&answer);
+        Ok(())
+    })
+}
+
+/// Measure algorithms side by side.
+async fn compare(State(lab): State<Lab>, body: Body<Comparison>) -> Result<Response, Problem> {
+    let Json(call) = body?;
+    let plan = call.plan()?;
+    lab.jobs.run(move |reader| plan.run(reader))
+}
+
+/// A story between threads.
+async fn walk(body: Body<Walk>) -> Answered<serde_json::Value> {
+    let Json(call) = body?;
+    aside(move || call.tell()).await
+}
+
+/// Every schedule between threads.
+async fn check_threads(State(lab): State<Lab>, body: Body<Walk>) -> Result<Response, Problem> {
+    let Json(call) = body?;
+    call.check(&lab.jobs)
+}
+
+#[derive(Deserialize)]
+struct DrawCall {
+    #[serde(flatten)]
+    place: Place,
+    format: Kind,
+}
+
+/// The story as a file.
+async fn draw(State(lab): State<Lab>, body: Body<DrawCall>) -> Result<Response, Problem> {
+    let Json(call) = body?;
+    aside(move || export::export(&lab.recall(&call.place)?, call.format)).await
+}

@@ -1,0 +1,205 @@
+//! The algorithms between threads, step by step: registers, places in the code, which process goes
+//! next, and fences that can be left out.
+
+use axum::Json;
+use axum::response::Response;
+use doorway_threads::algorithms::{self, ALL, Task};
+use doorway_threads::check::{self, Check, Line, Moment, Progress, Report, Rules, Turn};
+use doorway_threads::{Algorithm, Section};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::jobs::Jobs;
+use super::problem::Problem;
+
+/// How many states a check visits at most.
+const STATES: u64 = 3_000_000;
+
+/// Every algorithm between threads.
+pub(crate) async fn list() -> Json<Value> {
+    let views = ALL.iter().map(|entry| {
+        let info = entry.info;
+        json!({
+            "name": info.name, "origin": info.origin, "lock": entry.lock, "fewest": info.fewest,
+            "most": info.most.min(check::MAX_PROCESSES), "registers": info.registers,
+            "fences": info.fences, "source": entry.source,
+        })
+    });
+    Json(views.collect())
+}
+
+/// A story between threads: which algorithm, how many processes, how memory behaves.
+#[derive(Deserialize)]
+pub(crate) struct Walk {
+    name: String,
+    n: usize,
+    /// Writes wait in buffers, as on x86.
+    #[serde(default)]
+    buffers: bool,
+    /// The letters of the fences that are left out.
+    #[serde(default)]
+    dropped: String,
+    /// The steps so far: `p0p1p0.2`.
+    #[serde(default)]
+    steps: String,
+}
+
+impl Walk {
+    fn rules(&self) -> Result<Rules, Problem> {
+        let entry = ALL.iter().find(|entry| entry.info.name == self.name);
+        let entry = entry.ok_or_else(|| {
+            Problem::bad(format!("there is no algorithm '{}' between threads", self.name))
+        })?;
+        let known = |letter: char| entry.info.fences.contains(letter);
+        if let Some(letter) = self.dropped.chars().find(|letter| !known(*letter)) {
+            return Err(Problem::bad(format!("{} has no fence '{letter}'", self.name)));
+        }
+        let (buffers, dropped) = (self.buffers, self.dropped.clone());
+        Ok(Rules { buffers, dropped, bound: entry.info.bound, ..Rules::default() })
+    }
+
+    /// Tell the story.
+    pub(crate) fn tell(&self) -> Result<Json<Value>, Problem> {
+        let turns = turns(&self.steps)?;
+        let moments = check::tell(&self.name, self.n, &self.rules()?, &turns)?;
+        Ok(Json(json!({ "moments": moments.iter().map(moment).collect::<Vec<_>>() })))
+    }
+
+    /// Look for a schedule that breaks the algorithm.
+    pub(crate) fn check(self, jobs: &Jobs) -> Result<Response, Problem> {
+        let rules = self.rules()?;
+        check::tell(&self.name, self.n, &rules, &[])?;
+        jobs.run(move |reader| {
+            let Self { name, n, .. } = self;
+            reader.tell(&json!({ "looking": true }));
+            let mut watch = |progress: &Progress| {
+                reader.progress(|| json!({ "looking": true, "states": progress.states }))
+            };
+            let ask = Ask { n, rules: rules.clone(), watch: &mut watch };
+            let report = algorithms::with(&name, ask)
+                .ok_or_else(|| format!("there is no algorithm '{name}'"))?;
+            let told = |lines: &[Line]| check::turns_of(&name, n, &rules, lines);
+            let schedule = told(&report.schedule)?;
+            let whole: Vec<Line> = report.schedule.iter().chain(&report.cycle).cloned().collect();
+            let all = told(&whole)?;
+            reader.tell(&json!({
+                "states": report.progress.states, "exhausted": report.exhausted,
+                "exclusion": report.exclusion, "deadlockFree": report.deadlock_free,
+                "lockoutFree": report.lockout_free,
+                "steps": words(&all), "round": schedule.len(), "cycle": report.cycle.len(),
+            }));
+            Ok(())
+        })
+    }
+}
+
+/// A check of every schedule.
+struct Ask<'a> {
+    n: usize,
+    rules: Rules,
+    watch: &'a mut dyn FnMut(&Progress) -> bool,
+}
+
+impl Task for Ask<'_> {
+    type Output = Report;
+
+    fn run<A: Algorithm>(self) -> Self::Output {
+        let waiting = !self.rules.buffers;
+        let mut check = Check::<A>::new(self.n);
+        (check.rules, check.waiting, check.limit) = (self.rules, waiting, STATES);
+        check.run_watched(self.watch)
+    }
+}
+
+fn section(section: Section) -> &'static str {
+    match section {
+        Section::Outside => "outside",
+        Section::Doorway => "doorway",
+        Section::Waiting => "waiting",
+        Section::Inside => "inside",
+        Section::Leaving => "leaving",
+    }
+}
+
+fn moment(moment: &Moment) -> Value {
+    let places = moment.places.iter().map(|(name, part)| json!([name, section(*part)]));
+    let turns = moment.turns.iter();
+    let turns = turns
+        .map(|(turn, what)| json!({ "do": word(*turn), "process": turn.process, "text": what }));
+    let line = moment.line.as_ref();
+    json!({
+        "places": places.collect::<Vec<_>>(),
+        "registers": moment.registers,
+        "turns": turns.collect::<Vec<_>>(),
+        "right": moment.right,
+        "process": line.map(|line| line.process),
+        "line": line.map(ToString::to_string),
+    })
+}
+
+fn word(turn: Turn) -> String {
+    match turn.which {
+        0 => format!("p{}", turn.process),
+        which => format!("p{}.{which}", turn.process),
+    }
+}
+
+fn words(turns: &[Turn]) -> String {
+    turns.iter().map(|turn| word(*turn)).collect()
+}
+
+/// The turns that a link names.
+fn turns(steps: &str) -> Result<Vec<Turn>, Problem> {
+    let wrong = |word: &str| {
+        let word: String = word.chars().take(20).collect();
+        Problem::bad(format!("'{word}' is not a step between threads; an example is p0p1p0"))
+    };
+    let mut parts = steps.split('p');
+    if let Some(before) = parts.next().filter(|before| !before.is_empty()) {
+        return Err(wrong(before));
+    }
+    let turn = |word: &str| {
+        let (process, which) = word.split_once('.').unwrap_or((word, "0"));
+        match (process.parse(), which.parse()) {
+            (Ok(process), Ok(which)) => Ok(Turn { process, which }),
+            _ => Err(wrong(word)),
+        }
+    };
+    parts.map(turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_and_anything_else_is_refused() {
+        let read = turns("p0p1.2").unwrap();
+        assert_eq!(words(&read), "p0p1.2");
+        for bad in ["x", "p", "p1.", "p-1", "0p1"] {
+            assert!(turns(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_story_between_threads_is_told_and_wrong_ones_are_refused() {
+        let walk = |name: &str, n, dropped: &str, steps: &str| Walk {
+            name: name.to_owned(),
+            n,
+            buffers: true,
+            dropped: dropped.to_owned(),
+            steps: steps.to_owned(),
+        };
+        let Json(told) = walk("peterson", 2, "b", "p0p1").tell().unwrap();
+        assert_eq!(told["moments"].as_array().unwrap().len(), 3);
+        for (bad, why) in [
+            (walk("nobody", 2, "", ""), "no algorithm"),
+            (walk("peterson", 3, "", ""), "2 to 2 processes"),
+            (walk("peterson", 2, "z", ""), "no fence"),
+            (walk("peterson", 2, "", "p7"), "cannot take"),
+        ] {
+            let problem = bad.tell().unwrap_err();
+            assert!(problem.1.contains(why), "{}", problem.1);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The live page on the machine of a node: a socket on loopback that serves the files of the page,
+//! and passes the requests of the page on to the Unix socket of the node.
+//!
+//! The node knows the user of the command by the Unix socket. Loopback is open to all users of the
+//! machine, so every request that is passed on must carry the token of the command.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse as _, Response};
+
+use crate::files;
+
+/// How long the node may take to answer: longer than the longest recording.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How many bytes a request and an answer may have.
+const BODY: usize = 1 << 16;
+const ANSWER: u64 = 64 << 20;
+
+/// Connects to the node.
+pub type Dial = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
+
+/// The routes of the live page. The guard has let the requests in.
+pub(crate) fn router(dial: Dial) -> Router {
+    Router::new()
+        .route("/v1/{*path}", axum::routing::any(pass_on))
+        .fallback(async |uri: Uri| file(uri.path()))
+        .with_state(dial)
+}
+
+fn file(path: &str) -> Response {
+    let path = path.strip_prefix("/page").unwrap_or(path);
+    match path.trim_start_matches('/') {
+        "" => files::answer("live.html"),
+        path if files::is_live(path) => files::answer(path),
+        _ => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+    }
+}
+
+/// Pass a request on to the node, and its answer back.
+async fn pass_on(State(dial): State<Dial>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY).await else {
+        return (StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n").into_response();
+    };
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let asked = tokio::task::spawn_blocking(move || ask(&dial, &parts.method, &path, &body)).await;
+    match asked.map_err(io::Error::other).and_then(|answer| answer) {
+        Ok(response) => response,
+        Err(error) => {
+            let text = format!("the node cannot be asked: {error}\n");
+            (StatusCode::BAD_GATEWAY, text).into_response()
+        }
+    }
+}
+
+/// Ask the node. With HTTP/1.0 the answer ends with the connection.
+fn ask(dial: &Dial, method: &Method, path: &str, body: &Bytes) -> io::Result<Response> {
+    let mut stream = dial()?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nhost: localhost\r\n{kind}content-length: {length}\r\n\r\n"
+    )?;
+    stream.write_all(body)?;
+    let mut answer = Vec::new();
+    stream.take(ANSWER).read_to_end(&mut answer)?;
+    parse(&answer).ok_or_else(|| io::Error::other("its answer cannot be read"))
+}
+
+fn parse(answer: &[u8]) -> Option<Response> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse::<u16>().ok()?;
+    let mut response = Response::new(answer[end + 4..].to_vec().into());
+    *response.status_mut() = StatusCode::from_u16(status).ok()?;
+    for line in lines {
+        let (name, value) = line.split_once(':')?;
+        let name = HeaderName::try_from(name).ok()?;
+        if name == header::CONTENT_TYPE || name == "doorway-missing" {
+            response.headers_mut().insert(name, HeaderValue::from_str(value.trim()).ok()?);
+        }
+    }
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_keeps_its_status_and_type_and_nothing_else() {
+        let told =
+            b"HTTP/1.0 409 Conflict\r\ncontent-type: application/json\r\nset-cookie: a=b\r\n\r\n{}";
+        let response = parse(told).expect("an answer");
+        assert_eq!(response.status(), 409);
+        assert_eq!(response.headers().len(), 1);
+        assert!(parse(b"nonsense").is_none());
+    }
+
+    #[test]
+    fn the_page_of_the_laboratory_is_not_served_here() {
+        assert_eq!(file("/page").status(), 200);
+        assert_eq!(file("/page/js/live.js").status(), 200);
+        assert_eq!(file("/page/js/lab.js").status(), 404);
+        assert_eq!(file("/index.html").status(), 404);
+    }
+}

@@ -1,0 +1,120 @@
+//! The server of `doorway lab`: a socket on loopback, the guard, the files and the interface.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::Uri;
+use axum::middleware::from_fn_with_state;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::guard::{Guard, Token, pass};
+use crate::live::{self, Dial};
+use crate::{files, lab};
+
+/// How long a client may take to send the head of a request, or stay idle between two requests.
+const HEAD: Duration = Duration::from_mins(1);
+
+/// How many connections are served at once. A browser opens six.
+const CONNECTIONS: usize = 64;
+
+/// What the page shows first.
+#[derive(Clone, Debug, Default)]
+pub enum First {
+    /// The shelf of stories.
+    #[default]
+    Shelf,
+    /// A script, at its end if it ends with a violation.
+    Script {
+        /// Its name, for the heading.
+        name: String,
+        /// Its text.
+        text: String,
+    },
+    /// What real nodes have recorded.
+    Recording(Box<doorway_lab::Trace>),
+    /// Not the laboratory, but the live page of the node to which this connects.
+    Live(LiveNode),
+}
+
+/// The node of a live page.
+#[derive(Clone)]
+pub struct LiveNode(pub Dial);
+
+impl fmt::Debug for LiveNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LiveNode(..)")
+    }
+}
+
+/// A server that has its socket and can begin to answer.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    guard: Guard,
+    first: First,
+}
+
+impl Server {
+    /// Listen on loopback, on this port or on any free one for 0. To be called on a runtime.
+    pub async fn bind(port: u16, token: Token, first: First) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, guard: Guard { token, port }, first })
+    }
+
+    /// The address to open in a browser, with the token in its fragment.
+    pub fn address(&self) -> String {
+        let Guard { token, port } = &self.guard;
+        let (path, place) = match self.first {
+            First::Shelf => ("", ""),
+            First::Live(_) => ("page", ""),
+            First::Script { .. } | First::Recording(_) => ("", "&/first"),
+        };
+        format!("http://127.0.0.1:{port}/{path}#t={}{place}", token.text())
+    }
+
+    /// Answer requests for ever.
+    pub async fn run(self) -> io::Result<()> {
+        let router = router(self.guard, self.first);
+        let room = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let Ok((stream, _)) = self.listener.accept().await else {
+                // A connection that is gone already, or no descriptor at the moment.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            };
+            let service = TowerToHyperService::new(router.clone());
+            tokio::spawn(async move {
+                let connection = http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(HEAD)
+                    .serve_connection(TokioIo::new(stream), service);
+                // A client that goes away is no error of the server.
+                let _ = pin!(connection).await;
+                drop(permit);
+            });
+        }
+    }
+}
+
+/// The routes behind the guard.
+fn router(guard: Guard, first: First) -> Router {
+    if let First::Live(LiveNode(dial)) = first {
+        return live::router(dial).layer(from_fn_with_state(guard, pass));
+    }
+    Router::new()
+        .nest("/api", lab::router(first))
+        .route("/picture.css", axum::routing::get(lab::picture_css))
+        .fallback(async |uri: Uri| files::answer(uri.path()))
+        .layer(from_fn_with_state(guard, pass))
+}

@@ -1,0 +1,103 @@
+//! The page in a real browser, Debian's Chromium, against the real server.
+//!
+//! Tests that need the browser are ignored unless they are asked for: `cargo xtask test Chromium`.
+
+mod driver;
+mod exports;
+mod lecture;
+mod screens;
+mod site;
+mod stories;
+mod threads;
+
+use std::path::PathBuf;
+
+use doorway_page::guard::Token;
+use doorway_page::server::{First, Server};
+use driver::{Browser, Look};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+/// A server of the page, and a window in which it is open.
+struct Stage {
+    browser: Browser,
+    base: String,
+    token: Token,
+    /// The thread pool of the server; dropping it stops the server.
+    runtime: Option<Runtime>,
+}
+
+/// Start a server. Returns its address with the token, and what keeps it running.
+fn serve(port: u16, token: &Token, first: First) -> (String, Runtime) {
+    let runtime = Runtime::new().expect("threads start");
+    let server =
+        runtime.block_on(Server::bind(port, token.clone(), first)).expect("a port is free");
+    let address = server.address();
+    runtime.spawn(server.run());
+    (address, runtime)
+}
+
+impl Stage {
+    fn new(look: Look, first: First) -> Self {
+        let token = Token::random().expect("random bytes");
+        let (address, runtime) = serve(0, &token, first);
+        let browser = Browser::open(look);
+        browser.go(&address);
+        let base = address.split('#').next().expect("an address").to_owned();
+        let stage = Self { browser, base, token, runtime: Some(runtime) };
+        stage.ready();
+        stage
+    }
+
+    /// Wait until the page has shown what its address names.
+    fn ready(&self) {
+        self.browser.wait("the page is ready", "return document.body.dataset.ready === 'yes'");
+    }
+
+    /// Open a place of the page.
+    fn visit(&self, place: &str) {
+        let place = serde_json::to_string(place).expect("text");
+        self.browser.run(&format!(
+            "const moved = new Promise((done) => addEventListener('hashchange', done, \
+             {{ once: true }})); location.hash = {place}; await Promise.race([moved, \
+             new Promise((done) => setTimeout(done, 1000))]);"
+        ));
+        self.browser.wait("the place is shown", "return !doorwayLab.busy");
+    }
+
+    /// The number of the step on screen.
+    fn at(&self) -> u64 {
+        self.browser.run("return doorwayLab.at").as_u64().expect("a number")
+    }
+
+    /// Wait until the page shows this step.
+    fn until(&self, at: u64) {
+        let moment = "doorwayLab.story && !doorwayLab.busy && doorwayLab.at";
+        let script = format!("return {moment} === {at}");
+        self.browser.wait(&format!("step {at}"), &script);
+    }
+
+    fn text(&self, selector: &str) -> String {
+        let script = format!("return document.querySelector({selector:?})?.innerText ?? ''");
+        self.browser.run(&script).as_str().expect("a text").to_owned()
+    }
+
+    /// What axe finds wrong with the screen. Without axe this finds nothing, and says so.
+    fn axe(&self, screen: &str) -> Vec<String> {
+        let Some(path) = std::env::var_os("AXE").map(PathBuf::from) else {
+            eprintln!("{screen}: not looked at by axe, since AXE does not name its file");
+            return Vec::new();
+        };
+        let axe = std::fs::read_to_string(path).expect("the file is there");
+        // Put into the page by the tools of the browser: its policy allows no other script.
+        let body = serde_json::json!({ "expression": axe });
+        self.browser.devtools("Runtime.evaluate", &body);
+        let found = self.browser.run(
+            "const found = await axe.run(); \
+             return found.violations.map((it) => it.id + ': ' + it.nodes.map((node) => \
+             node.target.join(' ') + ' ' + node.failureSummary).slice(0, 3).join(' | '));",
+        );
+        let found = found.as_array().expect("a list").iter().filter_map(Value::as_str);
+        found.map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! Who is let in, without a browser: plain requests over a socket.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use doorway_page::guard::Token;
+use doorway_page::server::First;
+
+use crate::serve;
+
+/// The status and the text of an answer.
+fn ask(port: u16, head: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    let length = body.len();
+    let request = format!("{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).expect("the server reads");
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer);
+    let status = answer.split(' ').nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
+    (status, answer)
+}
+
+#[test]
+fn wrong_token_host_site_and_type_are_refused() {
+    let token = Token::random().unwrap();
+    let (address, _runtime) = serve(0, &token, First::Shelf);
+    let port: u16 = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    let host = format!("host: 127.0.0.1:{port}");
+    let right = format!("x-doorway-token: {}", token.text());
+    let get = |lines: &str| ask(port, &format!("GET /api/stories HTTP/1.1\r\n{lines}"), "").0;
+    assert_eq!(get(&format!("{host}\r\n{right}")), 200);
+    assert_eq!(get(&host), 401, "no token");
+    assert_eq!(get(&format!("{host}\r\nx-doorway-token: 0123")), 401);
+    assert_eq!(get(&format!("host: evil.example:{port}\r\n{right}")), 421);
+    assert_eq!(get(&format!("host: 127.0.0.1\r\n{right}")), 421, "without the port");
+    assert_eq!(get(&format!("host: localhost:{port}\r\n{right}")), 200);
+    for site in ["cross-site", "same-site", "nonsense"] {
+        assert_eq!(get(&format!("{host}\r\n{right}\r\nsec-fetch-site: {site}")), 403);
+    }
+    assert_eq!(get(&format!("{host}\r\n{right}\r\nsec-fetch-site: same-origin")), 200);
+    let send = |kind: &str, body: &str| {
+        let head = format!("POST /api/play HTTP/1.1\r\n{host}\r\n{right}\r\ncontent-type: {kind}");
+        ask(port, &head, body)
+    };
+    let play = r#"{"run":"ricart-agrawala n=3","steps":"a1"}"#;
+    let (status, told) = send("application/json", play);
+    assert_eq!(status, 200, "{told}");
+    for header in ["content-security-policy: default-src 'none'", "nosniff", "no-referrer"] {
+        assert!(told.contains(header), "{header}");
+    }
+    assert_eq!(send("text/plain", play).0, 415);
+    assert_eq!(send("application/json", "{").0, 400);
+    assert_eq!(send("application/json", "{}").0, 422);
+    assert_eq!(send("application/json", &format!("\"{}\"", "x".repeat(2 << 20))).0, 413);
+    let many = format!(r#"{{"run":"ricart-agrawala n=3","steps":"{}"}}"#, "a1".repeat(3000));
+    let (status, told) = send("application/json", &many);
+    assert_eq!(status, 400);
+    assert!(told.contains("at most 2000 steps"), "{told}");
+    let page = |path: &str| ask(port, &format!("GET {path} HTTP/1.1\r\n{host}"), "");
+    assert_eq!(page("/").0, 200, "the files need no token");
+    assert_eq!(page("/picture.css").0, 200);
+    assert_eq!(page("/js/nothing.js").0, 404);
+    assert_eq!(page("/..%2fCargo.toml").0, 404);
+    assert_eq!(page("/api/nothing").0, 401);
+}
+
+#[test]
+fn a_forgotten_story_and_a_third_job_are_told_so() {
+    let token = Token::random().unwrap();
+    let (address, _runtime) = serve(0, &token, First::Shelf);
+    let port: u16 = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    let head = |call: &str| {
+        format!(
+            "POST /api/{call} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {}\r\n\
+             content-type: application/json",
+            token.text()
+        )
+    };
+    let (status, told) = ask(port, &head("step"), r#"{"key":"0000","steps":"a1"}"#);
+    assert_eq!(status, 410, "{told}");
+    let (_, told) = ask(port, &head("play"), r#"{"run":"lamport n=5"}"#);
+    let key = told.split("\"key\":\"").nth(1).unwrap().split('"').next().unwrap();
+    // Two checks that take long; closing them stops their work.
+    let check = format!(r#"{{"key":"{key}","limit":20000000}}"#);
+    let begin = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let length = check.len();
+        let text = format!("{}\r\ncontent-length: {length}\r\n\r\n{check}", head("check"));
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut first = [0; 200];
+        let read = stream.read(&mut first).unwrap();
+        assert!(String::from_utf8_lossy(&first[..read]).contains("200 OK"));
+        stream
+    };
+    let running = (begin(), begin());
+    let (status, told) = ask(port, &head("check"), &check);
+    assert_eq!(status, 429, "{told}");
+    drop(running);
+    let started = std::time::Instant::now();
+    loop {
+        let small = format!(r#"{{"key":"{key}","limit":100}}"#);
+        let (status, told) = ask(port, &head("check"), &small);
+        if status == 200 {
+            assert!(told.contains("not-exhausted"), "{told}");
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 20, "a closed job goes on");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,225 @@
+//! Stories in the browser: every algorithm, every script, back and forth, branches, links.
+
+use doorway_lab::stories::{SCRIPTS, Script};
+use doorway_lab::story::Story;
+use doorway_page::server::First;
+use serde_json::Value;
+
+use crate::driver::Look;
+use crate::{Stage, serve};
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn every_algorithm_takes_twenty_steps() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    for entry in doorway_core::algorithms::ALL {
+        let name = entry.info.name;
+        stage.visit(&format!("#/lab/{name}+n=4/?at=0"));
+        stage.browser.run("await doorwayLab.go('20');");
+        stage.browser.wait(name, "return doorwayLab.story.steps.length >= 20");
+        let steps = stage.browser.run("return doorwayLab.story.words()");
+        let mut story = Story::begin(&format!("{name} n=4")).unwrap();
+        for word in doorway_lab::story::words::split(steps.as_str().unwrap()).unwrap() {
+            story.step(word).unwrap();
+        }
+        let print = stage.browser.run("return doorwayLab.story.steps.at(-1).print");
+        assert_eq!(print.as_u64(), Some(u64::from(story.print())), "{name}");
+        assert!(!stage.text(".rules .ran").is_empty(), "{name}: a rule ran");
+        assert!(stage.text(".sentence").starts_with("Step 20: node "), "{name}");
+    }
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn every_story_reaches_its_end_and_its_link_opens_the_same_moment() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let cards = stage.browser.run("return document.querySelectorAll('.card').length");
+    assert_eq!(cards.as_u64(), Some(SCRIPTS.len() as u64));
+    for Script { name: id, text, .. } in SCRIPTS {
+        let told = Story::read(text).unwrap();
+        stage.visit(&format!("#/story/{}", id.replace('/', "%2F")));
+        let name = format!("{id} is open");
+        let steps = told.words.len();
+        stage.browser.wait(&name, &format!("return doorwayLab.story?.steps.length === {steps}"));
+        stage.browser.press(&["End"]);
+        stage.until(steps as u64);
+        if let Some(violation) = &told.violation {
+            assert!(stage.text(".next").contains(&violation.text), "{id}");
+        }
+        let link = stage.browser.run("return doorwayLab.address()");
+        stage.visit("#/");
+        stage.visit(link.as_str().unwrap());
+        stage.until(steps as u64);
+        if steps > 0 {
+            let print = stage.browser.run("return doorwayLab.story.steps.at(-1).print");
+            assert_eq!(print.as_u64(), Some(u64::from(told.story.print())), "{id}");
+        }
+        assert_eq!(stage.text("#alert"), "", "{id}");
+    }
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn back_branch_and_return_by_keyboard_alone() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=3/?at=0");
+    let words = || stage.browser.run("return doorwayLab.story.words()");
+    stage.browser.press(&["2"]);
+    stage.until(1);
+    assert_eq!(words(), "a2");
+    stage.browser.press(&["1"]);
+    stage.until(2);
+    assert_eq!(words(), "a2d2-1");
+    stage.browser.press(&["ArrowLeft"]);
+    stage.until(1);
+    stage.browser.press(&["2"]);
+    stage.until(2);
+    assert_eq!(words(), "a2d2-3", "another choice");
+    assert_eq!(stage.browser.run("return doorwayLab.branches.length"), 1);
+    stage.browser.press(&["b", "Enter"]);
+    stage.browser.wait("the first way again", "return doorwayLab.story.words() === 'a2d2-1'");
+    stage.browser.press(&["Home"]);
+    stage.until(0);
+    stage.browser.press(&["]"]);
+    let script = "const {story, at} = doorwayLab; return story.steps[at - 1]?.entered";
+    stage.browser.wait("somebody enters", script);
+    stage.browser.press(&["["]);
+    stage.until(0);
+    stage.browser.press(&["End", "ArrowRight"]);
+    stage.browser.press(&["?"]);
+    stage.browser.wait("the list of keys", "return document.querySelector('dialog').open");
+    stage.browser.press(&["Escape"]);
+    stage.browser.press(&["p"]);
+    stage.browser.wait("present", "return document.body.classList.contains('present')");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn scrubbing_asks_the_server_nothing() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/lamport+n=5/?at=0");
+    stage.browser.run("await doorwayLab.go('300');");
+    let asked = stage.browser.run(
+        "const lab = doorwayLab; const real = window.fetch; let count = 0; \
+         window.fetch = (...all) => { count += 1; return real(...all); }; \
+         const slider = document.querySelector('.slider'); \
+         for (let at = 300; at > 0; at -= 7) { slider.value = at; \
+           slider.dispatchEvent(new Event('input')); } \
+         window.fetch = real; return [count, lab.at];",
+    );
+    assert_eq!(asked, serde_json::json!([0, 6]));
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn ten_thousand_steps_stay_small() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=30/?at=0");
+    stage.browser.run("for (let i = 0; i < 5; i += 1) await doorwayLab.go('2000');");
+    let count = || stage.browser.run("return document.querySelectorAll('*').length").as_u64();
+    assert_eq!(stage.browser.run("return doorwayLab.story.steps.length"), 10_000);
+    for at in [10_000, 5_000, 0, 9_000] {
+        stage.browser.run(&format!("doorwayLab.show({at})"));
+        let elements = count().unwrap();
+        assert!(elements < 2_500, "{elements} elements at step {at}");
+    }
+    let link = stage.browser.run("return doorwayLab.address()");
+    let link = link.as_str().unwrap();
+    assert!(link.len() < 40_000, "{} characters", link.len());
+    stage.visit("#/");
+    stage.visit(link);
+    stage.browser.wait("the long story", "return doorwayLab.story?.steps.length === 10000");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_counterexample_opens_at_its_violation() {
+    let is_it = |script: &&Script| script.name.starts_with("maekawa-slides");
+    let text = SCRIPTS.iter().find(is_it).unwrap().text;
+    let (name, text) = ("counterexample".to_owned(), (*text).to_owned());
+    let stage = Stage::new(Look::DESK, First::Script { name, text });
+    let steps = stage.browser.run("return doorwayLab.story.steps.length");
+    assert_eq!(stage.at(), steps.as_u64().unwrap());
+    assert!(stage.text(".sentence").contains("inside together"));
+    let red = stage.browser.run("return document.querySelectorAll('.node.bad').length");
+    assert_eq!(red, 2, "both nodes are red");
+    stage.browser.picture("violation-1366");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn from_here_is_answered_and_shows_the_way() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/maekawa-sequential-self-first+n=3/?at=0");
+    stage.browser.press(&["h"]);
+    let possible = "return document.querySelector('.possible')?.innerText";
+    let answer = stage.browser.wait("an answer", possible);
+    assert!(answer.as_str().unwrap().contains("Still possible: 6 steps"), "{answer}");
+    stage.browser.run("document.querySelectorAll('.answer button')[1].click()");
+    stage.browser.wait("the way", "return doorwayLab.story.steps.length === 6");
+    stage.browser.press(&["End"]);
+    assert!(stage.text(".sentence").contains("STUCK"), "{}", stage.text(".sentence"));
+    // The repaired text: the same question, another answer.
+    stage.visit("#/lab/maekawa-sequential+n=3/?at=0");
+    stage.browser.press(&["h"]);
+    let impossible = "return document.querySelector('.answer')?.innerText.startsWith('Impossible')";
+    stage.browser.wait("the other answer", impossible);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_restart_of_the_server_loses_nothing() {
+    let mut stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=3/?at=0");
+    stage.browser.press(&["1", "1", "1"]);
+    stage.until(3);
+    let port: u16 = stage.base.rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
+    stage.runtime.take().unwrap().shutdown_background();
+    stage.browser.press(&["1"]);
+    stage.browser.wait("the page says so", "return document.getElementById('alert').innerText");
+    assert!(stage.text("#alert").contains("does not answer"), "{}", stage.text("#alert"));
+    assert_eq!(stage.at(), 3, "the moment is kept");
+    stage.browser.press(&["ArrowLeft", "ArrowRight"]);
+    let token = stage.token.clone();
+    let (_, runtime) = serve(port, &token, First::Shelf);
+    stage.runtime = Some(runtime);
+    stage.browser.press(&["1"]);
+    stage.until(4);
+    assert_eq!(stage.text("#alert"), "", "all is well again");
+    // A server with another token knows nobody; its own address opens the story again.
+    stage.runtime.take().unwrap().shutdown_background();
+    let other = doorway_page::guard::Token::random().unwrap();
+    let (address, runtime) = serve(port, &other, First::Shelf);
+    stage.runtime = Some(runtime);
+    stage.browser.press(&["1"]);
+    stage.browser.wait("the page says so", "return document.getElementById('alert').innerText");
+    stage.browser.run("await new Promise((done) => setTimeout(done, 300));");
+    stage.browser.go(&address);
+    stage.browser.run("location.reload()");
+    stage.ready();
+    stage.until(4);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn links_that_do_not_fit_are_answered_with_a_sentence() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let told = |place: &str| {
+        stage.visit(place);
+        let script = "return document.getElementById('alert').innerText || null";
+        stage.browser.wait(place, script).as_str().unwrap().to_owned()
+    };
+    assert!(told("#/lab/ricart-agrawla+n=3/").contains("no algorithm 'ricart-agrawla'"));
+    assert!(told("#/lab/ricart-agrawala+n=3/a1d2-3").contains("step 2"));
+    assert_eq!(stage.browser.run("return doorwayLab.story.steps.length"), 1, "as far as it goes");
+    assert!(told("#/lab/ricart-agrawala+n=3/a1?at=1&w=deadbeef").contains("differs from"));
+    assert!(told("#/lab/ricart-agrawala+n=3000/").contains("1 to 100"));
+    assert!(told("#/story/no%2Fsuch").contains("no story"));
+    assert!(told("#/lab/%3Cimg%20src%3Dx%3E+n=3/").contains("<img"), "markup is text");
+    assert!(told("#/lab/ricart-agrawala+n=3/~@@@").len() > 5);
+    let images = stage.browser.run("return document.querySelectorAll('img').length");
+    assert_eq!(images, 0);
+    assert_ne!(stage.browser.run("return typeof doorwayLab"), Value::Null);
+}

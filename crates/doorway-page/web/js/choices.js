@@ -1,0 +1,90 @@
+// What can happen next: every choice is one key or one click away. Faults are switches.
+
+import { h, put } from "./dom.js";
+
+/** At most this many choices are shown; the rest are found by typing. */
+const MOST = 40;
+
+const HEADS = {
+  message: "Messages", client: "Clients", learn: "News of crashes", forget: "Memory", crash: "Crashes",
+};
+
+/** @param {import("./lab.js").Lab} lab */
+export function choices(lab) {
+  const find = h("input.find", {
+    type: "search", placeholder: "find a choice", "aria-label": "Find a choice", hidden: true,
+    oninput: () => draw(),
+  });
+  const list = h("div.list", {});
+  const faults = { lose: false, double: false, crash: false };
+  const toggle = (name, label) => h("label.switch", {},
+    h("input", { type: "checkbox", onchange: (event) => { faults[name] = event.target.checked; draw(); } }), label);
+  const switches = h("fieldset.switches", {}, h("legend", {}, "Faults"),
+    toggle("lose", "lose"), toggle("double", "double"), toggle("crash", "crash"));
+  const element = h("section.panel.next", { "aria-label": "What happens next" },
+    h("h2", {}, "What happens next"), find, list, switches);
+  /** The words behind the keys 1 to 9. */
+  let keys = [];
+
+  function draw() {
+    const { story, at } = lab;
+    if (!story) return;
+    keys = [];
+    const over = story.violation(at);
+    const all = lab.choices;
+    if (story.frame.names) {
+      switches.hidden = true;
+      put(list, h("p.quiet", {}, "A recording: what happened has happened."));
+      return;
+    }
+    switches.hidden = false;
+    if (!all) {
+      put(list, h("p.quiet", {}, "…"));
+      clearTimeout(draw.timer);
+      draw.timer = setTimeout(() => lab.learnChoices().catch(lab.onerror), 60);
+      return;
+    }
+    const sought = find.value.trim().toLowerCase();
+    find.hidden = all.length <= 12 && !sought;
+    const fits = (choice) => (choice.kind !== "crash" || faults.crash)
+      && (!sought || words(choice).toLowerCase().includes(sought));
+    const possible = all.filter(fits);
+    const groups = new Map();
+    for (const choice of possible.slice(0, MOST)) {
+      groups.set(choice.kind, [...(groups.get(choice.kind) ?? []), button(choice)]);
+    }
+    const rest = possible.length - MOST;
+    put(list,
+      over ? h("p.violated", {}, h("strong", {}, `${over.property}: `), over.text) : null,
+      [...groups].map(([kind, buttons]) => [h("h3", {}, HEADS[kind]), buttons]),
+      rest > 0 ? h("p.quiet", {}, `and ${rest} more: press / to find one`) : null,
+      possible.length || over ? null : h("p.quiet", {}, sought ? "No choice has this in it." : "Nothing can happen."));
+  }
+
+  const words = (choice) => (choice.kind === "message"
+    ? `${choice.text} ${choice.from} → ${choice.node}` : `node ${choice.node} ${choice.text}`);
+
+  function button(choice) {
+    const [word, lose, double] = choice.do;
+    keys.push(word);
+    const key = keys.length <= 9 ? h("kbd", {}, keys.length) : null;
+    const taken = lab.story.steps[lab.at]?.do === word;
+    const main = h(`button.choice${taken ? ".taken" : ""}`, {
+      type: "button", onclick: () => lab.take(word), "data-do": word,
+      title: taken ? "the story goes on with this" : null,
+    }, key, words(choice));
+    const fault = (on, name, what) => (on && what
+      ? h("button.fault", { type: "button", onclick: () => lab.take(what), "aria-label": `${name}: ${words(choice)}` }, name)
+      : null);
+    return h("div.row", {}, main, fault(faults.lose, "lose", lose), fault(faults.double, "double", double));
+  }
+
+  return {
+    element,
+    draw,
+    /** Take the choice behind a key. */
+    press: (number) => lab.take(() => keys[number - 1]),
+    find: () => { find.hidden = false; find.focus(); },
+    faults: () => switches.querySelector("input").focus(),
+  };
+}

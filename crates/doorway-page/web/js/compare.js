@@ -1,0 +1,52 @@
+// Compare: algorithms side by side. The rows arrive one by one.
+
+import { h, put } from "./dom.js";
+import { save } from "./export.js";
+
+/** @param {import("./lab.js").Lab} lab @param {any} home */
+export function comparison(lab, home) {
+  const names = h("select", { multiple: true, size: 8, "aria-label": "Algorithms" },
+    [...lab.catalogue.values()].filter((it) => !it.refuted).map((it, index) => h("option", { value: it.name, selected: index < 3 }, it.name)));
+  const sweep = h("select", { "aria-label": "What changes" }, [["n", "nodes"], ["load", "load"], ["delay", "delay"]].map(([value, label]) => h("option", { value }, label)));
+  const seed = h("input", { type: "number", min: 0, value: 1, "aria-label": "Seed" });
+  const picture = h("div.plot", {});
+  const rows = h("tbody", {});
+  const command = h("code", {});
+  const status = h("p", { role: "status" });
+  const head = ["algorithm", "x", "messages per entry", "±", "formula", "response time", "overtaken"];
+  let running = null;
+
+  async function run() {
+    running?.abort();
+    running = new AbortController();
+    put(rows);
+    put(picture);
+    const plan = { algorithms: [...names.selectedOptions].map((it) => it.value), sweep: sweep.value, seed: Number(seed.value) };
+    try {
+      for await (const line of home.compare(plan, running.signal)) {
+        if (line.row) rows.append(row(line.row));
+        if (line.done) status.textContent = `${line.done} of ${line.total} points`;
+        if (line.command) command.textContent = line.command;
+        if (line.svg) {
+          const image = h("img", { alt: "Messages per entry of each algorithm, with its formula" });
+          image.src = URL.createObjectURL(new Blob([line.svg], { type: "image/svg+xml" }));
+          const files = [["SVG", line.svg, "image/svg+xml", "compare.svg"], ["CSV", line.csv, "text/csv", "compare.csv"]];
+          put(picture, image, h("p", {}, files.map(([label, text, type, name]) => [
+            h("button", { type: "button", onclick: () => save(new Blob([text], { type }), name) }, `save ${label}`), " "])));
+        }
+      }
+    } catch (error) {
+      if (error.name !== "AbortError") status.textContent = error.message;
+    }
+  }
+
+  const short = (value) => (value === null || value === undefined ? "" : Number(value).toLocaleString("en", { maximumFractionDigits: 2 }));
+  const row = (it) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/lab/${it.algorithm}+n=${Math.min(it.n, 30)}/?at=0` }, it.algorithm)),
+    [it.x, it.messages_per_entry, it.messages_ci, it.formula, it.response_time, it.overtakes_max].map((value) => h("td", {}, short(value))));
+
+  return h("div.compare", {}, h("h1", {}, "Compare"),
+    h("form.plan", { onsubmit: (event) => { event.preventDefault(); run(); } },
+      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "seed ", seed), h("button", {}, "measure")),
+    status, h("p", {}, command), picture,
+    h("div.tablebox", { tabindex: 0, "aria-label": "Measurements, scrollable" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((it) => h("th", { scope: "col" }, it)))), rows)));
+}

@@ -1,0 +1,146 @@
+// The world behind an atlas: a table of every world of one group, in the file itself. It has the
+// interface of the server, as far as a file can have it.
+
+import { Refusal } from "./server.js";
+
+/**
+ * @typedef {Object} Moment  a world with the numbers of its messages
+ * @property {number} world
+ * @property {number[]} ids
+ * @property {number} sent   how many messages were sent so far
+ * @property {boolean} over
+ */
+
+/** @param {any} atlas  what Rust wrote: see `story/atlas.rs` */
+export function fileHome(atlas) {
+  /** Stories by key: their moments and their steps. @type {Map<string, {moments: Moment[], steps: any[]}>} */
+  const stories = new Map();
+  const { frame, worlds, texts, states, causes, violations } = atlas.tables;
+
+  function begin() {
+    const ids = [];
+    for (const { sends } of frame.opening) for (const { id } of sends) ids.push(id);
+    const mail = worlds[0].mail.map((_, place) => ids[place] ?? place);
+    return { moments: [{ world: 0, ids: mail, sent: Math.max(-1, ...mail, ...ids) + 1, over: false }], steps: [] };
+  }
+
+  /** The word of a step: messages of a channel are counted in the order of sending. */
+  function word(moment, edge) {
+    if (edge.mail === undefined) return `${edge.verb}${edge.node}`;
+    const { mail } = worlds[moment.world];
+    const [from, to] = mail[edge.mail];
+    const mine = moment.ids[edge.mail];
+    const older = mail.filter((it, place) => it[0] === from && it[1] === to && moment.ids[place] < mine).length;
+    return `d${from}-${to}${older ? `.${older + 1}` : ""}`;
+  }
+
+  function take(story, wanted) {
+    const moment = story.moments.at(-1);
+    const page = worlds[moment.world];
+    const edge = moment.over ? undefined : page.steps.find((it) => word(moment, it) === wanted);
+    if (!edge) return `step ${story.steps.length + 1}: '${wanted}' cannot happen here`;
+    const fresh = (edge.sends ?? []).map((_, place) => moment.sent + place);
+    const ids = edge.violation === undefined
+      ? edge.from.map((origin) => (origin >= 0 ? moment.ids[origin] : fresh[-1 - origin])) : moment.ids;
+    const took = edge.mail === undefined ? undefined : moment.ids[edge.mail];
+    const kept = new Set([...ids, took]);
+    story.steps.push({
+      do: wanted, node: edge.node, took, entered: edge.entered, print: 0,
+      sends: (edge.sends ?? []).map(([to, text], place) => ({ id: fresh[place], to, text: texts[text] })),
+      lost: edge.violation === undefined ? [...moment.ids, ...fresh].filter((id) => !kept.has(id)) : [],
+      violation: violations[edge.violation], state: states[edge.state], ...causes[edge.cause],
+    });
+    story.moments.push({ world: edge.to, ids, sent: moment.sent + fresh.length, over: edge.violation !== undefined });
+    return null;
+  }
+
+  function choices(moment) {
+    if (moment.over) return [];
+    const page = worlds[moment.world];
+    const verbs = { a: "asks", s: "asks to share", r: "leaves", k: "learns of a crash" };
+    const all = page.steps.map((edge) => {
+      const { node, mail, verb } = edge;
+      if (mail === undefined) return { kind: "client", node, text: verbs[verb] ?? verb, do: [word(moment, edge)] };
+      const [from, , text] = page.mail[mail];
+      return { kind: "message", node, from, id: moment.ids[mail], text: texts[text], do: [word(moment, edge)] };
+    });
+    return [...all.filter((it) => it.id !== undefined).sort((a, b) => a.id - b.id), ...all.filter((it) => it.id === undefined)];
+  }
+
+  function tell(story, from, broken) {
+    const key = story.steps.map((step) => step.do).join("") || "0";
+    stories.set(key, story);
+    const moment = story.moments.at(-1);
+    const stuck = violations[worlds[moment.world].stuck] ?? null;
+    const telling = { key, from, steps: story.steps.slice(from), choices: choices(moment), stuck, broken: broken ?? undefined };
+    return from ? telling : { ...frame, ...telling };
+  }
+
+  function recall({ key, at }) {
+    const story = stories.get(key);
+    if (!story) throw new Refusal("This story is told again.", 410);
+    const steps = Math.min(at ?? story.steps.length, story.steps.length);
+    return { moments: story.moments.slice(0, steps + 1), steps: story.steps.slice(0, steps) };
+  }
+
+  function play(story, steps) {
+    for (const wanted of steps.match(/[A-Za-z][^A-Za-z]*/g) ?? []) {
+      const broken = take(story, wanted);
+      if (broken) return broken;
+    }
+    return null;
+  }
+
+  /** A generator that gives the same numbers for the same seed. */
+  const dice = (seed, count) => ((Math.imul(seed + 0x9e37, 0x85ebca6b) ^ Math.imul(count + 1, 0xc2b2ae35)) >>> 8);
+
+  function picked(moment, by, count) {
+    const all = choices(moment);
+    if (by.startsWith("dice")) return all[dice(Number(by.slice(5)), count) % all.length];
+    const idle = worlds[moment.world].nodes.every((state) => states[state].phase === "outside");
+    const asks = all.filter((it) => it.kind === "client");
+    return idle && asks.length ? asks[count % asks.length] : all[0];
+  }
+
+  const extended = (place, from, broken, story) => ({ ...tell(story, from, broken), from });
+
+  return {
+    name: "file",
+    algorithms: async () => [atlas.algorithm],
+    stories: async () => [],
+    first: async () => tell(begin(), 0),
+    open: async () => { throw new Refusal("An atlas has no shelf.", 404); },
+    async play(run, steps) {
+      if (run !== frame.run) throw new Refusal(`This file is about '${frame.run}' alone.`, 400);
+      const story = begin();
+      const broken = play(story, steps);
+      return { ...frame, ...tell(story, 0, broken) };
+    },
+    async step(place, steps) {
+      const story = recall(place);
+      const from = story.steps.length;
+      return extended(place, from, play(story, steps), story);
+    },
+    async go(place, until, by) {
+      const story = recall(place);
+      const from = story.steps.length;
+      const most = Number(until) || 2000;
+      while (story.steps.length - from < most) {
+        const choice = picked(story.moments.at(-1), by, story.steps.length);
+        if (!choice || take(story, choice.do[0])) break;
+        const { entered, violation } = story.steps.at(-1);
+        const moment = story.moments.at(-1);
+        const stuck = worlds[moment.world].stuck !== undefined;
+        const quiet = until === "quiet" && !worlds[moment.world].mail.length;
+        if (violation || (until === "entry" && entered) || (until === "violation" && stuck) || quiet) break;
+      }
+      return extended(place, from, null, story);
+    },
+    choices: async (place) => choices(recall(place).moments.at(-1)),
+    check: null,
+    draw: null,
+  };
+}
+
+const data = document.getElementById("atlas");
+if (data) globalThis.doorwayHome = fileHome(JSON.parse(data.textContent));

@@ -1,0 +1,80 @@
+// "From here": an exhaustive check of the very moment on screen.
+
+import { h, many, put } from "./dom.js";
+
+/** @param {import("./lab.js").Lab} lab */
+export function here(lab) {
+  const select = (label, options) => h("label", {}, `${label} `, h("select", {}, options.map(([value, text]) => h("option", { value }, text))));
+  const asks = select("each node asks", [["", "for ever"], ["0", "no more"], ["1", "once more"], ["2", "twice more"]]);
+  const faults = [["losses", "losses"], ["duplicates", "doubled"], ["crashes", "crashes"]]
+    .map(([name, label]) => [name, select(label, [["0", "0"], ["1", "1"], ["2", "2"]])]);
+  const ask = h("button.ask", { type: "button", onclick: () => (running ? running.abort() : run()) }, "Can this still go wrong?");
+  const answer = h("div.answer", { role: "status", "aria-live": "polite" });
+  const element = h("section.panel.here", { "aria-label": "From here" }, h("h2", {}, "From here"),
+    h("details", {}, h("summary", {}, "what may happen"), asks, faults.map(([, label]) => label)), ask, answer);
+  /** @type {AbortController|null} */
+  let running = null;
+  let asked = { story: null, at: -1 };
+
+  async function run() {
+    const question = Object.fromEntries(faults.map(([name, label]) => [name, Number(label.lastChild.value)]));
+    const times = asks.lastChild.value;
+    if (times !== "") question.acquires = Number(times);
+    asked = { story: lab.story, at: lab.at };
+    running = new AbortController();
+    ask.textContent = "stop";
+    put(answer, h("p.quiet", {}, "looking …"));
+    try {
+      const { signal } = running;
+      let answered = false;
+      await lab.about(async (place) => {
+        for await (const line of lab.home.check(place, question, signal)) {
+          answered ||= Boolean(line.verdict);
+          if (line.verdict) tell(line);
+          else put(answer, h("p.quiet", {}, `looking from step ${line.step}: ${many(line.worlds, "world")}, depth ${line.depth}`));
+        }
+      });
+      if (!answered) throw new Error("The check ended without an answer. Please report it with the link.");
+    } catch (error) {
+      put(answer, h("p", {}, error.name === "AbortError" ? "Stopped: nothing is known." : error.message));
+    } finally {
+      running = null;
+      ask.textContent = "Can this still go wrong?";
+    }
+  }
+
+  function tell(line) {
+    if (line.verdict === "not-exhausted") {
+      put(answer, h("p", {}, h("strong", {}, "Not exhausted"), `: ${many(line.worlds, "world")} looked at, and there are more. Nothing is known.`));
+    } else if (line.verdict === "impossible") {
+      const since = line.since === 0 ? "from the beginning" : `since step ${line.since}`;
+      const bound = line.overtaken === null || line.overtaken === undefined ? "" : ` A node that waits is overtaken at most ${line.overtaken} times.`;
+      put(answer, h("p", {}, h("strong", {}, "Impossible"), ` ${since}: ${many(line.worlds, "world")}, all of them looked at.${bound}`));
+    } else {
+      const count = line.steps.length + line.cycle.length;
+      const loop = line.cycle.length ? `, and then ${many(line.cycle.length, "step")} that are repeated for ever` : "";
+      put(answer,
+        h("p.possible", {}, h("strong", {}, "Still possible"), `: ${many(line.steps.length, "step")}${loop}. ${line.violation.property}: ${line.violation.text}.`),
+        count === 0 ? null : h("p", {},
+          h("button", { type: "button", onclick: () => lab.take(line.steps[0] ?? line.cycle[0]) }, "hint: one step"), " ",
+          h("button", { type: "button", onclick: () => shown(line) }, "show the way")));
+    }
+  }
+
+  async function shown(line) {
+    const from = lab.at + line.steps.length;
+    await lab.append([...line.steps, ...line.cycle].join(""));
+    if (line.cycle.length && lab.story) {
+      lab.story.round = [from, from + line.cycle.length];
+      lab.story.ends = line.violation;
+      lab.show(lab.at);
+    }
+  }
+
+  const draw = () => {
+    element.hidden = !lab.story || Boolean(lab.story.frame.names) || !lab.home.check;
+    if (running || (asked.story === lab.story && asked.at === lab.at)) return;
+    put(answer);
+  };
+  return { element, draw, ask: () => (running ? running.abort() : run()) };
+}

@@ -1,0 +1,218 @@
+// The laboratory's one moment: which story, which step, and how to get to another.
+
+import { Refusal } from "./server.js";
+import { Story } from "./story.js";
+import { playAll, tellAll, wordsOf } from "./tell.js";
+import * as url from "./url.js";
+
+/**
+ * Everything that the panels draw. Panels are told by `draw(moved)` that the moment has changed;
+ * `moved` is 1 for a single step forward, which may be animated.
+ */
+export class Lab {
+  /** @param {any} home  where the world lives: the server or a file */
+  constructor(home) {
+    this.home = home;
+    /** @type {Story|null} */
+    this.story = null;
+    this.at = 0;
+    /** @type {Story[]} other ways that were taken */
+    this.branches = [];
+    this.pick = "oldest";
+    this.cone = false;
+    this.playing = 0;
+    this.speed = 2;
+    /** @type {((moved: number) => void)[]} */
+    this.panels = [];
+    this.onerror = (_error) => {};
+    this.catalogue = new Map();
+    this.busy = 0;
+    this.queue = Promise.resolve();
+  }
+
+  /** What the catalogue says about the algorithm of the story. */
+  get algorithm() {
+    return this.catalogue.get(this.story?.frame.algorithm) ?? null;
+  }
+
+  /** Do something that may be refused, after everything before it. A refusal becomes a sentence. */
+  attempt(work) {
+    this.busy += 1;
+    const done = this.queue.then(async () => {
+      try {
+        const result = await work();
+        this.onerror(null);
+        return result;
+      } catch (error) {
+        this.pause();
+        if (error.name !== "AbortError") this.onerror(error);
+        return undefined;
+      } finally {
+        this.busy -= 1;
+      }
+    });
+    this.queue = done;
+    return done;
+  }
+
+  /** Call the home about the moment; if it has forgotten the story, tell it again first. */
+  async about(call) {
+    const { story, at } = this;
+    try {
+      return await call({ key: story.key, at: Math.min(at, story.steps.length) });
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 410) throw error;
+      const again = await playAll(this.home, story.frame.run, story.words());
+      story.key = again.key;
+      return call({ key: story.key, at });
+    }
+  }
+
+  /** Show a story that a link names. */
+  async link({ run, steps = "", at, print }) {
+    const story = await playAll(this.home, run, steps);
+    this.#enter(story, at ?? story.steps.length);
+    if (story.frame.broken) {
+      throw new Refusal(`The story goes no further than this: ${story.frame.broken}.`, 0);
+    }
+    const from = url.differs(print, story.steps);
+    if (from) {
+      throw new Refusal(`The code has changed since this link was made: the story differs from ` +
+        `about step ${from} on.`, 0);
+    }
+  }
+
+  /** Show a script of the shelf, or one that was opened as text. */
+  async open(telling) {
+    const story = new Story(telling);
+    await tellAll(this.home, story, wordsOf(telling.words ?? ""));
+    this.#enter(story, story.ends ? story.steps.length : 0);
+    return story;
+  }
+
+  #enter(story, at) {
+    this.pause();
+    this.branches = [];
+    this.story = story;
+    this.show(Math.max(0, Math.min(at, story.steps.length)));
+  }
+
+  /** Show the moment after `at` steps. */
+  show(at) {
+    const moved = at - this.at;
+    this.at = Math.max(0, Math.min(at, this.story.steps.length));
+    for (const draw of this.panels) draw(moved);
+  }
+
+  /** What can happen at this moment; null until it is known. */
+  get choices() {
+    return this.story.choices.get(this.at) ?? null;
+  }
+
+  /** Ask what can happen at an earlier moment. */
+  async learnChoices() {
+    const { story, at } = this;
+    if (story.choices.get(at) || story.frame.names) return;
+    story.choices.set(at, await this.about((place) => this.home.choices(place)));
+    if (this.story === story && this.at === at) this.show(at);
+  }
+
+  /**
+   * Let something happen. In the middle of a story another choice begins a branch.
+   * @param {string|(() => string|undefined)} wanted  a step, or a function that finds it in time
+   */
+  take(wanted) {
+    return this.attempt(async () => {
+      await this.learnChoices();
+      const { story, at } = this;
+      const word = typeof wanted === "function" ? wanted() : wanted;
+      if (!word) return undefined;
+      if (story.steps[at]?.do === word) return this.show(at + 1);
+      await this.#grow((place) => this.home.step(place, word));
+      return undefined;
+    });
+  }
+
+  /** Let a rule pick steps. */
+  go(until) {
+    return this.attempt(() => this.#grow((place) => this.home.go(place, until, this.pick)));
+  }
+
+  async #grow(call) {
+    const { at } = this;
+    const told = await this.about(call);
+    if (told.broken) throw new Refusal(`That cannot happen: ${told.broken}.`, 0);
+    if (!told.steps.length) return;
+    if (at < this.story.steps.length) {
+      this.branches = [this.story, ...this.branches].slice(0, 20);
+      this.story = this.story.branch(at);
+    }
+    this.story.extend(told);
+    this.show(told.steps.length === 1 ? at + 1 : this.story.steps.length);
+  }
+
+  /** Append known steps, as those of a counterexample, without leaving the moment. */
+  append(words) {
+    return this.attempt(async () => {
+      const { at } = this;
+      await this.#grow((place) => this.home.step(place, words));
+      this.show(at);
+    });
+  }
+
+  /** Go to another branch, at the step where it parted from this one. */
+  switchTo(branch) {
+    this.branches = this.branches.map((it) => (it === branch ? this.story : it));
+    const mine = this.story.steps;
+    let at = 0;
+    while (at < mine.length && mine[at].do === branch.steps[at]?.do) at += 1;
+    this.story = branch;
+    this.show(Math.min(at + 1, branch.steps.length));
+  }
+
+  /** One step on: along the story, or by the rule at its end. */
+  forward() {
+    if (this.at < this.story.steps.length) return this.show(this.at + 1);
+    return this.go("1");
+  }
+
+  back() {
+    this.pause();
+    this.show(this.at - 1);
+  }
+
+  /** The next or the last entry before this moment. */
+  entry(direction) {
+    const { steps } = this.story;
+    for (let at = this.at + direction; at > 0 && at <= steps.length; at += direction) {
+      if (steps[at - 1].entered) return this.show(at);
+    }
+    return direction > 0 ? this.show(steps.length) || this.go("entry") : this.show(0);
+  }
+
+  play() {
+    if (this.playing) return this.pause();
+    const next = async () => {
+      const { story, at } = this;
+      await this.forward();
+      const stopped = story === this.story && at === this.at;
+      if (stopped || this.story.violation(this.at)) this.pause();
+      else if (this.playing) this.playing = setTimeout(next, 1000 / this.speed);
+    };
+    this.playing = setTimeout(next, 0);
+    return this.show(this.at);
+  }
+
+  pause() {
+    if (!this.playing) return;
+    clearTimeout(this.playing);
+    this.playing = 0;
+    this.show(this.at);
+  }
+
+  /** The link to this moment. */
+  address() {
+    const { story, at } = this;
+    return url.write({ run: story.frame.run, steps: story.words(), at, print: url.print(story.steps) });
+  }
+}

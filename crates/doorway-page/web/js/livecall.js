@@ -1,0 +1,54 @@
+// The calls of the live page: the documented HTTP of a node, with the token of the operator.
+
+const KEY = "doorway.live.token";
+
+/** The token comes in the fragment and leaves the address bar at once. */
+export function takeToken() {
+  const found = location.hash.match(/^#t=([\x21-\x7e]+)$/);
+  if (!found) return;
+  setToken(decodeURIComponent(found[1]));
+  history.replaceState(null, "", location.pathname);
+}
+
+/** @param {string} token  an empty one signs out */
+export function setToken(token) {
+  if (token) sessionStorage.setItem(KEY, token);
+  else sessionStorage.removeItem(KEY);
+}
+
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+
+/** An answer that the page shows as a sentence. */
+export class Refusal extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, body) {
+  const headers = {};
+  const token = sessionStorage.getItem(KEY);
+  if (token) headers.authorization = `Bearer ${token}`;
+  if (body) headers["content-type"] = "application/json";
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store",
+    });
+  } catch {
+    throw new Refusal("The node does not answer. The page asks again every second.", 0);
+  }
+  if (answer.ok) return answer;
+  const told = await answer.json().catch(() => ({}));
+  throw new Refusal(told.text ?? told.error ?? `The node answered ${answer.status}.`, answer.status);
+}
+
+const lock = (name) => `/v1/locks/${encodeURIComponent(name)}`;
+
+export const group = async () => (await ask("/v1/group")).json();
+export const list = async (prefix) =>
+  (await ask(`/v1/locks?group=true&order=wait&prefix=${encodeURIComponent(prefix)}`)).json();
+export const inspect = async (name) => (await ask(lock(name))).json();
+export const breakLock = async (name, fence) => (await ask(`${lock(name)}/break`, { fence })).json();
+export const record = async (name, ms) => (await ask(`${lock(name)}/record`, { for_ms: ms })).blob();

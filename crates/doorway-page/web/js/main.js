@@ -1,0 +1,190 @@
+// The page: which screen is shown, and what the keys do.
+
+import { bills } from "./bills.js";
+import { branches } from "./branches.js";
+import { choices } from "./choices.js";
+import { code, rules } from "./code.js";
+import { comparison } from "./compare.js";
+import { h, put } from "./dom.js";
+import { exports } from "./export.js";
+import { here } from "./here.js";
+import { help, keys } from "./keys.js";
+import { Lab } from "./lab.js";
+import { network } from "./network.js";
+import { server, takeToken } from "./server.js";
+import { setup } from "./setup.js";
+import { shelf } from "./shelf.js";
+import { spacetime } from "./spacetime.js";
+import { table } from "./table.js";
+import { threads } from "./threads.js";
+import { transport } from "./transport.js";
+import { read } from "./url.js";
+
+takeToken();
+const home = globalThis.doorwayHome ?? server;
+const lab = new Lab(home);
+const $ = (id) => document.getElementById(id);
+
+function alarm(error) {
+  const box = $("alert");
+  box.hidden = !error;
+  put(box, error ? [h("span", {}, error.message), h("button", { type: "button", onclick: () => alarm(null) }, "close")] : []);
+}
+lab.onerror = alarm;
+
+function dialog(...content) {
+  const box = $("dialog");
+  put(box, content, h("p.end", {}, h("button", { type: "button", onclick: () => box.close() }, "close")));
+  box.showModal();
+}
+
+async function copyLink() {
+  const address = new URL(await lab.address(), location.href).href;
+  try {
+    await navigator.clipboard.writeText(address);
+    dialog(h("h2", { id: "dialog-title" }, "The link is copied"), h("p.address", {}, address));
+  } catch {
+    dialog(h("h2", { id: "dialog-title" }, "The link to this moment"), h("p.address", {}, address));
+  }
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("doorway.theme", root.dataset.theme);
+}
+
+const present = () => {
+  document.body.classList.toggle("present");
+  lab.show(lab.at);
+};
+const button = (label, onclick, title) => h("button", { type: "button", onclick, title }, label);
+const bar = setup(lab, { start: (run) => begin(run) }, [
+  home.name === "file" ? null : [h("a.button.home", { href: "#/" }, "stories"), h("a.button", { href: "#/compare" }, "compare"), h("a.button", { href: "#/threads" }, "threads")],
+  h("span.moment", {}, h("span.told", {}, button("link", copyLink, "Copy the link to this moment"),
+    home.draw ? button("export", () => dialog(exports(lab))) : null),
+    button("present", present, "Large type, for a beamer")),
+  button("theme", theme, "Light or dark"), button("?", () => dialog(help()), "Keys"),
+]);
+
+const next = choices(lab);
+const ask = here(lab);
+const ways = branches(lab);
+const panels = [network(lab), spacetime(lab), table(lab), rules(lab), code(lab), bills(lab), next, ask, ways];
+const [net, time, knows, law, source, cost] = panels;
+const screen = h("div.lab", {},
+  h("h1.unseen", {}, "One moment of a story"),
+  h("div.column.left", {}, next.element, ask.element, ways.element),
+  h("div.column.middle", {}, net.element, time.element, knows.element),
+  h("div.column.right", {}, law.element, source.element, cost.element));
+lab.panels = [bar.draw, ...panels.map((panel) => panel.draw), transport(lab, $("transport")), remember];
+
+/** What the address bar shows, as far as this page knows. If it shows something else, a reader goes there. */
+let place = location.hash;
+
+/** Keep the address bar at the moment, so that a reload and a restart of the server lose nothing. */
+async function remember() {
+  clearTimeout(remember.timer);
+  remember.timer = setTimeout(async () => {
+    const { story } = lab;
+    const leaves = () => story !== lab.story || lab.busy || location.hash !== place;
+    if (!story || story.frame.names || document.body.dataset.screen !== "lab" || leaves()) return;
+    const address = await lab.address();
+    if (leaves()) return;
+    history.replaceState(null, "", address);
+    place = location.hash;
+    sessionStorage.setItem("doorway.last", address);
+  }, 150);
+}
+
+/** The screen of the threads, which has keys of its own. */
+let room = null;
+
+function show(name, ...content) {
+  if (name !== "threads") room = null;
+  document.body.dataset.screen = name;
+  $("transport").hidden = name !== "lab";
+  put($("main"), content);
+  if (name !== "lab") {
+    lab.pause();
+    lab.story = null;
+    bar.draw();
+    sessionStorage.removeItem("doorway.last");
+  }
+  document.body.classList.toggle("recorded", Boolean(lab.story?.frame.names));
+  document.title = name === "lab" ? `${lab.story.frame.algorithm} · Doorway lab` : "Doorway lab";
+}
+
+const stage = () => { show("lab", screen); lab.show(lab.at); };
+
+function begin(run) {
+  return lab.attempt(async () => {
+    await lab.link({ run });
+    stage();
+  });
+}
+
+/** Show what the address bar names. */
+async function route() {
+  place = location.hash;
+  const link = await read(location.hash);
+  const [, kind, id] = location.hash.split("/");
+  if (!lab.catalogue.size) lab.catalogue = new Map((await home.algorithms()).map((it) => [it.name, it]));
+  if (link.screen === "lab") {
+    try {
+      await lab.link(link);
+    } finally {
+      if (lab.story) stage();
+    }
+  } else if (kind === "story" || kind === "first") {
+    const told = kind === "story" ? await home.open({ story: decodeURIComponent(id) }) : await home.first();
+    if (told.shelf) return show("shelf", shelf(await home.stories(), lab.catalogue));
+    await lab.open(told);
+    stage();
+  } else if (kind === "compare") {
+    show("compare", comparison(lab, home));
+  } else if (link.screen === "threads") {
+    room = threads(home, link.rest, alarm);
+    show("threads", room);
+  } else if (home.name === "file") {
+    await lab.open(await home.first());
+    stage();
+  } else {
+    show("shelf", shelf(await home.stories(), lab.catalogue));
+  }
+  return undefined;
+}
+
+/** The next violation of the story; if it has none, go on until there is one. */
+function violation() {
+  const { story, at } = lab;
+  const next = story.steps.findIndex((step, index) => index >= at && step.violation) + 1;
+  if (next) return lab.show(next);
+  const last = story.steps.length;
+  return story.violation(last) && at < last ? lab.show(last) : lab.go("violation");
+}
+
+const moment = (work) => () => lab.story && work();
+keys({
+  ArrowRight: () => (room ? room.move(1) : lab.story && lab.forward()),
+  ArrowLeft: () => (room ? room.move(-1) : lab.story && lab.back()), " ": moment(() => lab.play()),
+  Home: moment(() => lab.show(0)), End: moment(() => lab.show(lab.story.steps.length)),
+  "[": moment(() => lab.entry(-1)), "]": moment(() => lab.entry(1)), v: moment(violation),
+  c: moment(() => { lab.cone = !lab.cone; lab.show(lab.at); }), h: moment(() => ask.ask()),
+  b: moment(() => ways.focus()), f: moment(() => next.faults()), "/": moment(() => next.find()),
+  p: moment(present), t: theme, u: moment(() => !lab.story.frame.names && copyLink()),
+  e: moment(() => home.draw && !lab.story.frame.names && dialog(exports(lab))), "?": () => dialog(help()),
+}, (number) => (room ? room.press(number) : lab.story && next.press(number)));
+
+const saved = localStorage.getItem("doorway.theme");
+if (saved) document.documentElement.dataset.theme = saved;
+$("bar").append(bar.element);
+addEventListener("hashchange", () => {
+  clearTimeout(remember.timer);
+  takeToken();
+  lab.attempt(route);
+});
+await lab.attempt(route);
+document.body.dataset.ready = "yes";
+globalThis.doorwayLab = lab;

@@ -1,0 +1,192 @@
+// The network: nodes, their phases and the messages under way. Above twelve nodes, a matrix.
+
+import { h, put, s, still } from "./dom.js";
+import { kindOf } from "./story.js";
+
+const MOST = 12;
+const RADIUS = 22;
+
+/** @param {import("./lab.js").Lab} lab */
+export function network(lab) {
+  const picture = s("svg.network", { role: "img" });
+  const element = h("section.panel.net", { "aria-label": "Network" }, h("h2", {}, "Network"), picture);
+  let before = new Map();
+  const draw = (moved) => {
+    if (!lab.story) return;
+    const { story, at } = lab;
+    const width = Math.max(260, picture.clientWidth || element.clientWidth - 24);
+    const height = Math.max(180, picture.clientHeight || 240);
+    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    const inside = story.states(at).map((it, node) => [it, node + 1]).filter(([it]) => it.held > 0);
+    const names = inside.map(([, node]) => story.name(node)).join(", ") || "no node";
+    const flights = story.underWay(at);
+    picture.setAttribute("aria-label", `${story.n} nodes; inside: ${names}; under way: ${flights.length}`);
+    if (story.n > MOST) return put(picture, matrix(story, at, flights, width, height));
+    const places = arrange(story, width, height);
+    const next = pillPlaces(flights, places);
+    put(picture, links(story, places), bodies(lab, places), pills(lab, flights, next));
+    if (moved === 1 && !still()) animate(picture, lab, before, next, places);
+    before = next;
+    return undefined;
+  };
+  new ResizeObserver(() => draw(0)).observe(element);
+  return { element, draw };
+}
+
+/** Where the nodes stand: in levels if there is a tree, else in a circle. */
+function arrange(story, width, height) {
+  const { n } = story;
+  const { layout, parents } = story.frame.group;
+  const [x, y] = [width / 2, height / 2];
+  const places = [];
+  if (layout === "tree") {
+    const level = (node) => (parents[node - 1] ? 1 + level(parents[node - 1]) : 0);
+    const levels = [];
+    for (let node = 1; node <= n; node += 1) (levels[level(node)] ??= []).push(node);
+    // The root is on top, or on the left where the picture is wide.
+    const wide = width > 1.4 * height;
+    const along = (row, size) => RADIUS + 14 + (row * (size - 2 * RADIUS - 28)) / Math.max(1, levels.length - 1);
+    levels.forEach((nodes, row) => nodes.forEach((node, column) => {
+      const across = (size) => (size * (column + 1)) / (nodes.length + 1);
+      places[node] = wide ? [along(row, width * 0.8) + width * 0.1, across(height)] : [across(width), along(row, height)];
+    }));
+    return places;
+  }
+  const [rx, ry] = [Math.min(x - 40, y * 1.7), y - RADIUS - 14];
+  for (let node = 1; node <= n; node += 1) {
+    const turn = (2 * Math.PI * (node - 1)) / n - Math.PI / 2;
+    places[node] = n === 1 ? [x, y] : [x + rx * Math.cos(turn), y + ry * Math.sin(turn)];
+  }
+  return places;
+}
+
+function links(story, places) {
+  const { edges, layout } = story.frame.group;
+  const all = [];
+  if (layout === "mesh" || layout === "quorums") {
+    for (let a = 1; a <= story.n; a += 1) for (let b = a + 1; b <= story.n; b += 1) all.push([a, b]);
+  }
+  return (edges.length ? edges : all).map(([a, b]) => s("path.link", {
+    d: `M${places[a][0]} ${places[a][1]}L${places[b][0]} ${places[b][1]}`,
+  }));
+}
+
+function bodies(lab, places) {
+  const { story, at } = lab;
+  const actor = story.steps[at - 1]?.node;
+  const bad = new Set(story.violation(at)?.nodes ?? []);
+  const { quorums } = story.frame.group;
+  return story.states(at).map((state, index) => {
+    const node = index + 1;
+    const [x, y] = places[node];
+    const label = `${story.name(node)}, ${state.phase}${state.shared ? ", shared" : ""}`;
+    const light = (on) => (quorums[index] ?? []).forEach((member) =>
+      document.getElementById(`node-${member}`)?.classList.toggle("quorum", on));
+    const short = story.frame.names ? story.name(node).slice(0, 6) : String(node);
+    return s(`g.node.${state.phase}${state.held > 0 ? ".holds" : ""}${bad.has(node) ? ".bad" : ""}`, {
+      id: `node-${node}`, transform: `translate(${x} ${y})`,
+      onpointerenter: () => light(true), onpointerleave: () => light(false),
+    },
+      s("title", {}, label),
+      node === actor ? s("circle.glow", { r: RADIUS + 5 }) : null,
+      s("circle.body", { r: RADIUS }),
+      state.phase === "waiting" ? s("circle.ring", { r: RADIUS - 4 }) : null,
+      state.phase === "crashed" ? s("path.cross", { d: "M-12 -12L12 12M-12 12L12 -12" }) : null,
+      s("text", { "text-anchor": "middle", dy: "0.35em" }, short),
+      state.held > 1 ? s("text.held", { "text-anchor": "middle", y: RADIUS + 14 }, `×${state.held}`) : null);
+  });
+}
+
+/** Where the messages of a channel stand: near the sender, the oldest ahead. */
+function pillPlaces(flights, places) {
+  const channels = new Map();
+  for (const flight of flights) {
+    const key = `${flight.from}-${flight.to}`;
+    channels.set(key, [...(channels.get(key) ?? []), flight]);
+  }
+  const found = new Map();
+  for (const channel of channels.values()) {
+    channel.forEach((flight, index) => {
+      const [a, b] = [places[flight.from], places[flight.to]];
+      if (!a || !b) return;
+      const share = 0.42 - (0.16 * index) / Math.max(1, channel.length - 1 || 1);
+      const crowd = channel.length > 1 ? share : 0.36;
+      found.set(flight.id, [a[0] + (b[0] - a[0]) * crowd, a[1] + (b[1] - a[1]) * crowd + index * 4]);
+    });
+  }
+  return found;
+}
+
+function pills(lab, flights, places) {
+  return [...flights].reverse().map((flight) => {
+    const place = places.get(flight.id);
+    if (!place) return null;
+    const kind = kindOf(flight.text);
+    const large = document.body.classList.contains("present");
+    const [width, height] = large ? [9.4 * kind.length + 18, 26] : [7.4 * kind.length + 14, 20];
+    const colour = lab.story.frame.colours[kind] ?? 6;
+    return s(`g.pill.k${colour % 7}`, {
+      id: `pill-${flight.id}`, transform: `translate(${place[0]} ${place[1]})`,
+      onclick: () => {
+        const choice = lab.choices?.find((it) => it.id === flight.id);
+        if (choice) lab.take(choice.do[0]);
+      },
+    },
+      s("title", {}, `${flight.text} from ${flight.from} to ${flight.to}`),
+      s("rect", { x: -width / 2, y: -height / 2, width, height, rx: height / 2 }),
+      s("text", { "text-anchor": "middle", dy: "0.35em" }, kind));
+  });
+}
+
+/** The message that was taken arrives, then the new ones leave: 250 ms each. */
+function animate(picture, lab, before, next, places) {
+  const step = lab.story.steps[lab.at - 1];
+  const move = (element, from, to, delay, then) => {
+    const frames = [from, to].map(([x, y]) => ({ transform: `translate(${x}px, ${y}px)` }));
+    const run = element.animate(frames, { duration: 250, delay, fill: "backwards", easing: "ease-in-out" });
+    run.onfinish = then ?? null;
+  };
+  const flight = lab.story.flights.get(step.took);
+  const from = before.get(step.took);
+  if (flight && from && !step.lost?.includes(step.took)) {
+    const [ghost] = pills(lab, [flight], new Map([[flight.id, from]]));
+    ghost.removeAttribute("id");
+    ghost.classList.add("ghost");
+    picture.append(ghost);
+    move(ghost, from, places[flight.to], 0, () => ghost.remove());
+    setTimeout(() => ghost.remove(), 400);
+  }
+  for (const send of step.sends ?? []) {
+    const pill = picture.querySelector(`#pill-${send.id}`);
+    if (pill) move(pill, places[step.node], next.get(send.id), flight ? 250 : 0);
+  }
+}
+
+/** Who sends to whom: a row for each sender, a column for each receiver. */
+function matrix(story, at, flights, width, height) {
+  const { n } = story;
+  const [wide, tall] = [Math.max(3, Math.min((width - 90) / n, 32)), Math.max(3, (height - 40) / n)];
+  const [left, top] = [(width - wide * n) / 2 + 14, 28];
+  const cells = new Map();
+  for (const { from, to } of flights) {
+    const key = `${from}-${to}`;
+    cells.set(key, (cells.get(key) ?? 0) + 1);
+  }
+  const actor = story.steps[at - 1]?.node;
+  const bars = story.states(at).map((state, index) => s(`rect.row.${state.phase}`, {
+    x: left - 14, y: top + index * tall, width: 10, height: Math.max(1, tall - 1),
+  }, s("title", {}, `${story.name(index + 1)}, ${state.phase}`)));
+  const marks = [...cells].map(([key, count]) => {
+    const [from, to] = key.split("-").map(Number);
+    return s("rect.cell", {
+      x: left + (to - 1) * wide, y: top + (from - 1) * tall, width: wide - 1, height: tall - 1,
+      opacity: Math.min(1, 0.4 + 0.2 * count),
+    }, s("title", {}, `${from} to ${to}: ${count}`));
+  });
+  return [
+    s("text.label", { x: left, y: 18 }, `a row for each sender, a column for each receiver: ${flights.length} messages under way`),
+    s("rect.frame", { x: left, y: top, width: wide * n, height: tall * n }),
+    bars, marks,
+    actor ? s("rect.glowing", { x: left - 16, y: top + (actor - 1) * tall, width: wide * n + 16, height: tall }) : null,
+  ];
+}

@@ -1,0 +1,33 @@
+// Home: a shelf of stories, ordered by paper, and every algorithm.
+
+import { h } from "./dom.js";
+
+const ENDS = { violation: "goes wrong", stuck: "deadlock", starved: "starvation" };
+
+/**
+ * @param {any[]} cards @param {Map<string, any>} catalogue
+ * @returns {HTMLElement}
+ */
+export function shelf(cards, catalogue) {
+  const papers = new Map();
+  for (const card of cards) {
+    const { paper } = card;
+    papers.set(paper, [...(papers.get(paper) ?? []), card]);
+  }
+  for (const algorithm of catalogue.values()) if (!papers.has(algorithm.paper)) papers.set(algorithm.paper, []);
+  const year = (paper) => [...catalogue.values()].find((it) => it.paper === paper)?.year ?? 0;
+  const sorted = [...papers].sort(([a], [b]) => year(a) - year(b));
+  return h("div.shelf", {},
+    h("h1", {}, "Stories"),
+    h("p.lead", {}, "Each story is a run of the shipped algorithm. Open one, choose which message arrives next, " +
+      "go back, and ask whether it can still go wrong."),
+    sorted.map(([paper, stories]) => h("section.paper", {},
+      h("h2", {}, paper, " ", h("span.year", {}, year(paper) || "")),
+      h("p.algorithms", {}, [...catalogue.values()].filter((it) => it.paper === paper).map((it) => [
+        h(`a.name${it.refuted ? ".refuted" : ""}`, { href: `#/lab/${it.name}+n=3/?at=0`, title: it.refuted ?? it.summary }, it.name), " ",
+      ])),
+      h("ul.cards", {}, stories.map((card) => h(`li.card${card.ends ? ".ends" : ""}`, {},
+        h("a", { href: `#/story/${encodeURIComponent(card.id)}` }, card.title || card.id.split("/")[1].replaceAll("-", " ")),
+        h("p", {}, card.about),
+        h("p.foot", {}, h("code", {}, card.algorithm), card.ends ? h("strong", {}, ENDS[card.ends]) : null)))))));
+}

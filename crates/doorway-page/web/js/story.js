@@ -1,0 +1,179 @@
+// A story as the page keeps it: every step, and how to see the moment after any of them. Going back
+// and forth asks the server nothing.
+
+/**
+ * @typedef {Object} Flight  a message and what became of it
+ * @property {number} id
+ * @property {number} from
+ * @property {number} to
+ * @property {string} text
+ * @property {number} sent       the step that sent it; 0 at the beginning
+ * @property {number[]} arrived  the steps at which it arrived
+ * @property {number|null} lost  the step at which it was lost
+ * @property {number|null} ended the step after which it is no longer under way
+ * @property {[number, number]} [pays]
+ */
+
+/** The first word of a message is its kind. @param {string} text */
+export const kindOf = (text) => text.match(/^[A-Za-z0-9]+/)?.[0] ?? text;
+
+const APART = 64;
+
+export class Story {
+  /** @param {any} telling  what the home told: the frame, and the first steps */
+  constructor(telling) {
+    this.frame = telling;
+    this.n = telling.group.n;
+    this.key = telling.key;
+    this.steps = [];
+    /** @type {Map<number, Flight>} */
+    this.flights = new Map();
+    /** The steps of each node, in order. */
+    this.acts = Array.from({ length: this.n }, () => []);
+    /** What was under way after 0, 64, 128 ... steps. */
+    this.kept = [];
+    this.choices = new Map();
+    this.notes = telling.notes ?? [];
+    this.round = telling.round ?? null;
+    this.ends = telling.ends ?? null;
+    this.title = telling.title ?? "";
+    for (const { node, sends } of telling.opening) this.#send(node, sends, 0);
+    this.kept.push(new Set(this.flights.keys()));
+    this.extend(telling);
+  }
+
+  /** Add the steps of a telling that follows the last step. */
+  extend(telling) {
+    this.key = telling.key;
+    for (const step of telling.steps) this.#add(step);
+    this.choices.set(this.steps.length, telling.choices);
+    this.stuck = telling.stuck;
+  }
+
+  /** A story with the first steps of this one, to go on in another way. */
+  branch(at) {
+    const frame = { ...this.frame, key: this.key, steps: this.steps.slice(0, at), choices: null };
+    const branch = new Story({ ...frame, notes: [], round: null, ends: null, title: this.title });
+    branch.choices.clear();
+    if (this.choices.has(at)) branch.choices.set(at, this.choices.get(at));
+    branch.stuck = null;
+    return branch;
+  }
+
+  #send(node, sends, sent) {
+    for (const { id, to, text, pays } of sends ?? []) {
+      const flight = { id, from: node, to, text, pays, sent, arrived: [], lost: null, ended: null };
+      this.flights.set(id, flight);
+    }
+  }
+
+  #add(step) {
+    this.steps.push(step);
+    const now = this.steps.length;
+    this.acts[step.node - 1].push(now);
+    this.#send(step.node, step.sends, now);
+    const flight = this.flights.get(step.took);
+    if (flight && !step.lost?.includes(step.took)) {
+      flight.arrived.push(now);
+      if (!step.do.startsWith("u")) flight.ended = now;
+    }
+    for (const id of step.lost ?? []) {
+      const lost = this.flights.get(id);
+      if (lost) lost.lost = lost.ended = now;
+    }
+    if (now % APART === 0) this.kept.push(this.#underWay(now));
+  }
+
+  #underWay(at) {
+    const from = Math.min(Math.floor(at / APART), this.kept.length - 1);
+    const ids = new Set(this.kept[from]);
+    for (let step = from * APART + 1; step <= at; step += 1) {
+      const { sends, took, lost, do: word } = this.steps[step - 1];
+      for (const send of sends ?? []) ids.add(send.id);
+      if (took !== undefined && !word.startsWith("u")) ids.delete(took);
+      for (const id of lost ?? []) ids.delete(id);
+    }
+    return ids;
+  }
+
+  /** The messages under way after `at` steps. @returns {Flight[]} */
+  underWay(at) {
+    return [...this.#underWay(at)].map((id) => this.flights.get(id)).filter(Boolean);
+  }
+
+  /** The last step of a node up to `at`; 0 if it has taken none. */
+  lastAct(node, at) {
+    const acts = this.acts[node - 1];
+    let [low, high] = [0, acts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (acts[middle] <= at) low = middle + 1;
+      else high = middle;
+    }
+    return low ? acts[low - 1] : 0;
+  }
+
+  /** The state of a node after `at` steps. */
+  state(node, at) {
+    const act = this.lastAct(node, at);
+    return act ? this.steps[act - 1].state : this.frame.base[node - 1];
+  }
+
+  /** The nodes after `at` steps. */
+  states(at) {
+    return Array.from({ length: this.n }, (_, node) => this.state(node + 1, at));
+  }
+
+  /** The violation after `at` steps, if there is one. */
+  violation(at) {
+    const step = this.steps[at - 1];
+    if (step?.violation) return step.violation;
+    if (at === this.steps.length) return this.stuck ?? this.ends;
+    return null;
+  }
+
+  /** Steps as a link names them. */
+  words(at = this.steps.length) {
+    return this.steps.slice(0, at).map((step) => step.do).join("");
+  }
+
+  /** What a node is called. */
+  name(node) {
+    return this.frame.names?.[node - 1] ?? `node ${node}`;
+  }
+
+  /** What happened in a step, as a sentence. */
+  sentence(at) {
+    const step = this.steps[at - 1];
+    if (!step) return "The beginning.";
+    if (step.say) return step.say;
+    const flight = this.flights.get(step.took);
+    const about = flight ? `${flight.text} from ${flight.from}` : "";
+    const verbs = {
+      a: "asks", s: "asks to share", r: "leaves", w: "gives up", c: "crashes", f: "forgets the lock",
+      d: `receives ${about}`, u: `receives ${about}, and a copy stays under way`,
+      x: `never gets ${about}: it is lost`, k: `learns that ${step.do.split("-")[1]} crashed`,
+    };
+    const parts = [`${this.name(step.node)} ${verbs[step.do[0]]}`];
+    const sends = new Map();
+    for (const { to, text } of step.sends ?? []) sends.set(text, [...(sends.get(text) ?? []), to]);
+    for (const [text, to] of sends) parts.push(`sends ${text} to ${to.join(", ")}`);
+    if (step.entered) parts.push("enters");
+    if (step.violation) parts.push(`VIOLATION: ${step.violation.text}`);
+    return `${parts.join("; ")}.`;
+  }
+
+  /** The steps that are causes of what a node knows after step `at`. */
+  cone(at) {
+    const cone = new Set();
+    const todo = [at];
+    while (todo.length) {
+      const step = todo.pop();
+      if (step < 1 || cone.has(step)) continue;
+      cone.add(step);
+      const { node, took } = this.steps[step - 1];
+      todo.push(this.lastAct(node, step - 1), this.flights.get(took)?.sent ?? 0);
+    }
+    return cone;
+  }
+}

@@ -1,0 +1,124 @@
+// Algorithms between threads, step by step: which process goes next, the registers, the places.
+
+import { h, many, put } from "./dom.js";
+
+/**
+ * The screen of the algorithms between threads.
+ * @param {any} home  the server
+ * @param {string} rest  what the address says after "?"
+ * @param {(error: Error|null) => void} onerror
+ */
+export function threads(home, rest, onerror) {
+  const asked = new URLSearchParams(rest);
+  const state = {
+    all: [], name: asked.get("name") ?? "", n: Number(asked.get("n") ?? 2), buffers: asked.get("buffers") === "1",
+    dropped: asked.get("drop") ?? "", words: asked.get("steps")?.match(/p[^p]+/g) ?? [], at: 0, moments: [],
+  };
+  state.at = Number(asked.get("at") ?? state.words.length);
+  const [setup, turns, places, registers, schedule, source, answer] = Array.from({ length: 7 }, () => h("div", {}));
+  const sentence = h("p.sentence", { role: "status", "aria-live": "polite" });
+  const element = h("div.threads", {}, h("h1", {}, "Between threads"), setup, sentence, h("div.parts", {},
+    h("section.panel", { "aria-label": "Which process goes next" }, h("h2", {}, "Which process goes next"), turns, answer),
+    h("section.panel", { "aria-label": "Processes and registers" }, h("h2", {}, "Processes"), places, h("h2", {}, "Registers"), registers, h("h2", {}, "Schedule"), schedule),
+    h("section.panel.source", { "aria-label": "Source" }, h("h2", {}, "The algorithm"), source)));
+
+  const question = (steps) => ({ name: state.name, n: state.n, buffers: state.buffers, dropped: state.dropped, steps });
+
+  async function load() {
+    try {
+      if (!state.all.length) state.all = await home.threads();
+      state.name ||= state.all[0].name;
+      const told = await home.walk(question(state.words.join("")));
+      state.moments = told.moments;
+      state.at = Math.min(state.at, state.words.length);
+      onerror(null);
+    } catch (error) {
+      onerror(error);
+      if (!state.moments.length) return;
+    }
+    draw();
+  }
+
+  async function take(word) {
+    if (state.words[state.at] !== word) state.words = [...state.words.slice(0, state.at), word];
+    state.at += 1;
+    await load();
+  }
+
+  function begin(change) {
+    Object.assign(state, { words: [], at: 0 }, change);
+    const known = state.all.find((it) => it.name === state.name);
+    state.n = Math.max(known.fewest, Math.min(known.most, state.n));
+    state.dropped = [...state.dropped].filter((letter) => known.fences.includes(letter)).join("");
+    put(answer);
+    load();
+  }
+
+  function show(at) {
+    state.at = Math.max(0, Math.min(at, state.words.length));
+    draw();
+  }
+
+  async function look() {
+    put(answer, h("p.quiet", {}, "looking at every schedule …"));
+    try {
+      for await (const line of home.threadsCheck(question(""))) {
+        if (line.looking) continue;
+        const bad = line.exclusion === false ? "Two can be inside together" : line.deadlockFree === false ? "It can deadlock"
+          : line.cycle ? "A process can be locked out" : null;
+        const states = many(line.states, "state");
+        put(answer, h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${states}.`),
+          bad && line.steps ? h("button", {
+            type: "button", onclick: () => { state.words = line.steps.match(/p[^p]+/g); state.at = state.words.length; load(); },
+          }, "show the schedule") : null);
+      }
+    } catch (error) {
+      put(answer, h("p", {}, error.message));
+    }
+  }
+
+  function draw() {
+    const moment = state.moments[state.at];
+    const before = state.moments[state.at - 1];
+    const known = state.all.find((it) => it.name === state.name);
+    if (!moment || !known) return;
+    const address = new URLSearchParams({ ...question(state.words.join("")), at: state.at });
+    address.set("drop", state.dropped);
+    address.delete("dropped");
+    address.set("buffers", state.buffers ? "1" : "0");
+    history.replaceState(null, "", `#/threads?${address}`);
+    const toggle = (label, checked, onchange) => h("label.switch", {}, h("input", { type: "checkbox", checked, onchange }), label);
+    put(setup, h("form.plan", { onsubmit: (event) => event.preventDefault() },
+      h("label", {}, "algorithm", h("select", { onchange: (event) => begin({ name: event.target.value }) },
+        state.all.map((it) => h("option", { value: it.name, selected: it.name === state.name }, `${it.name}${it.lock ? "" : " (refuted)"}`)))),
+      h("label", {}, "processes", h("input", { type: "number", min: known.fewest, max: known.most, value: state.n, onchange: (event) => begin({ n: Number(event.target.value) }) })),
+      toggle("store buffers, as on x86", state.buffers, (event) => begin({ buffers: event.target.checked })),
+      [...known.fences].map((letter) => toggle(`fence ${letter}`, !state.dropped.includes(letter),
+        (event) => begin({ dropped: event.target.checked ? state.dropped.replace(letter, "") : state.dropped + letter })))));
+    const buttons = [["|<", 0], ["<", state.at - 1], [">", state.at + 1], [">|", state.words.length]]
+      .map(([label, at]) => h("button", { type: "button", onclick: () => show(at), "aria-label": { "|<": "First", "<": "Back", ">": "Step", ">|": "Last" }[label] }, label));
+    put(turns, h("p", {}, buttons, ` ${state.at} of ${state.words.length}`),
+      moment.right ? h("div.list", {}, moment.turns.map((turn, index) => h("button.choice", { type: "button", "data-do": turn.do, onclick: () => take(turn.do) },
+        index < 9 ? h("kbd", {}, index + 1) : null, `P${turn.process} ${turn.text}`))) : h("p.violated", {}, "Two processes are inside together."),
+      h("p", {}, h("button.ask", { type: "button", onclick: look }, "Look at every schedule")));
+    put(places, h("table", {}, h("thead", {}, h("tr", {}, ["process", "place", "section"].map((it) => h("th", { scope: "col" }, it)))),
+      h("tbody", {}, moment.places.map(([place, section], process) => h(`tr.${section}`, {}, h("th", { scope: "row" }, `P${process}`),
+        h(before && before.places[process][0] !== place ? "td.changed" : "td", {}, place),
+        h(!moment.right && section === "inside" ? "td.over" : "td", {}, section))))));
+    put(registers, h("table", {}, h("tbody", {}, moment.registers.map(([name, value], index) => h("tr", {}, h("th", { scope: "row" }, name),
+      h(before && before.registers[index][1] !== value ? "td.changed" : "td", {}, String(value)))))));
+    put(schedule, h("ol.schedule", {}, state.moments.slice(1).map((it, index) => h(index + 1 === state.at ? "li.ran" : "li", {},
+      h("button.plain", { type: "button", onclick: () => show(index + 1) }, it.line)))));
+    sentence.textContent = state.at ? `Step ${state.at}: ${moment.line}.` : "The beginning.";
+    const names = new Set(moment.places.map(([place]) => place.match(/^\w+/)[0]));
+    put(source, h("ol.code", { tabindex: 0, "aria-label": "Source of the algorithm" }, known.source.split("\n").filter((line) => !line.startsWith("//!"))
+      .map((line) => line.replace(/^( {4})+/, (spaces) => " ".repeat(spaces.length / 2)))
+      .map((line) => h([...names].some((name) => new RegExp(`At::${name}\\b.*=>`).test(line)) ? "li.acted" : "li", {}, line))));
+    source.querySelector(".acted")?.scrollIntoView({ block: "nearest" });
+  }
+
+  element.press = (number) => { const turn = state.moments[state.at]?.turns[number - 1]; if (turn) take(turn.do); };
+  element.move = (by) => show(state.at + by);
+  load();
+  return element;
+}

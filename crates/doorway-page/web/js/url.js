@@ -1,0 +1,106 @@
+// Links: `#/lab/NAME+n=3/a2d2-3?at=3&w=9c0f12aa...`. They name choices, not states.
+
+/**
+ * @typedef {Object} Link
+ * @property {string} screen  "shelf", "lab", "first" or "compare"
+ * @property {string} [run]   the group, as in a script
+ * @property {string} [steps]
+ * @property {number} [at]    the step to show
+ * @property {string} [print] what was told when the link was made
+ * @property {string} [rest]  for screens with parameters of their own
+ */
+
+const packed = (run) => encodeURI(run).replaceAll("+", "%2B").replaceAll("%20", "+")
+  .replaceAll("%0A", ";").replaceAll("#", "%23").replaceAll("?", "%3F").replaceAll("/", "%2F");
+const unpacked = (text) => decodeURIComponent(text.replaceAll("+", "%20").replaceAll(";", "%0A"));
+
+const bytes64 = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-")
+  .replaceAll("/", "_").replaceAll("=", "");
+
+async function through(stream, bytes) {
+  const out = new Blob([bytes]).stream().pipeThrough(stream);
+  return new Uint8Array(await new Response(out).arrayBuffer());
+}
+
+/** Steps above this length are deflated. */
+const LONG = 400;
+
+/** @param {string} steps */
+export async function packSteps(steps) {
+  if (steps.length <= LONG) return steps;
+  const small = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(steps));
+  let text = "";
+  for (let at = 0; at < small.length; at += 3000) text += bytes64(small.slice(at, at + 3000));
+  return `~${text}`;
+}
+
+/** @param {string} text */
+export async function unpackSteps(text) {
+  if (!text.startsWith("~")) return text;
+  try {
+    return await inflated(text);
+  } catch {
+    throw new Error("The steps in this link are damaged. Copy the whole link.");
+  }
+}
+
+async function inflated(text) {
+  const plain = atob(text.slice(1).replaceAll("-", "+").replaceAll("_", "/"));
+  const bytes = Uint8Array.from(plain, (letter) => letter.charCodeAt(0));
+  return new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes));
+}
+
+/** @param {Link} link */
+export async function write(link) {
+  const query = [`at=${link.at}`, link.print && `w=${link.print}`].filter(Boolean).join("&");
+  return `#/lab/${packed(link.run)}/${await packSteps(link.steps)}?${query}`;
+}
+
+/** @param {string} hash @returns {Promise<Link>} */
+export async function read(hash) {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [screen = "", run = "", steps = ""] = path.split("/");
+  if (screen !== "lab") return { screen: screen || "shelf", rest: query };
+  const params = new URLSearchParams(query);
+  const at = Number.parseInt(params.get("at") ?? "", 10);
+  return {
+    screen,
+    run: unpacked(run),
+    steps: await unpackSteps(steps),
+    at: Number.isFinite(at) ? at : undefined,
+    print: params.get("w") ?? undefined,
+  };
+}
+
+/** How many marks a print has besides that of the last step. */
+const MARKS = 16;
+
+const stride = (count) => Math.max(1, Math.ceil(count / MARKS));
+
+/**
+ * What was told, short: the print of the last step, and a digit for some of the steps before it.
+ * @param {{print: number}[]} steps
+ */
+export function print(steps) {
+  if (!steps.length) return "";
+  const last = steps.at(-1).print.toString(16).padStart(8, "0");
+  let marks = "";
+  for (let at = stride(steps.length); at < steps.length; at += stride(steps.length)) {
+    marks += (steps[at - 1].print & 15).toString(16);
+  }
+  return last + marks;
+}
+
+/**
+ * From which step a story differs from the one that a link was made of; 0 if it does not.
+ * @param {string} known @param {{print: number}[]} steps
+ */
+export function differs(known, steps) {
+  const now = print(steps);
+  if (!known || !steps.length || known === now) return 0;
+  if (known.length !== now.length) return 1;
+  for (let mark = 8; mark < now.length; mark += 1) {
+    if (known[mark] !== now[mark]) return (mark - 8) * stride(steps.length) + 1;
+  }
+  return (now.length - 8) * stride(steps.length) + 1;
+}
