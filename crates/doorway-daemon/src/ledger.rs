@@ -16,11 +16,12 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_protocol::{Fence, Life, Name, Secret};
+use doorway_protocol::{DirectoryId, Fence, Life, Name, Secret};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::ms;
+use crate::identity;
 
 /// The size of a record with its head, in bytes. It divides a page, so that no record is ever torn.
 const RECORD: usize = 512;
@@ -99,6 +100,19 @@ impl LedgerContents {
         let ttl = Duration::from_millis(ttl_ms);
         let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
         Self { same_boot, damaged, complete, lacking, ttl, last, records }
+    }
+
+    /// How many grants belong to leases, which have no connection.
+    pub fn leases(&self) -> usize {
+        let leases: BTreeSet<u64> = self
+            .records
+            .iter()
+            .filter_map(|(_, record)| match record {
+                Record::Session(it) if it.life == Life::Lease => Some(it.number),
+                _ => None,
+            })
+            .collect();
+        self.grants().filter(|(session, ..)| leases.contains(session)).count()
     }
 
     /// The grants in the ledger whose sessions are in it too: the number of the session, the lock
@@ -216,6 +230,8 @@ pub struct LedgerStart {
     pub ttl: Duration,
     /// The seconds since the beginning of 2026.
     pub seconds: u64,
+    /// The directory in which the ledger is.
+    pub directory: DirectoryId,
 }
 
 /// The open ledger of a service. While it is open, no other process can open it.
@@ -223,6 +239,7 @@ pub struct LedgerStart {
 pub struct Ledger<F = File> {
     file: F,
     path: PathBuf,
+    directory: DirectoryId,
     /// The marker as it is in the file.
     marker: Mutex<Marker>,
 }
@@ -253,7 +270,14 @@ impl Ledger {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
-        let start = LedgerStart { boot: boot_id(), tcp, ttl, seconds: seconds_since_2026() };
+        let identity = directory.join(identity::FILE);
+        let start = LedgerStart {
+            boot: boot_id(),
+            tcp,
+            ttl,
+            seconds: seconds_since_2026(),
+            directory: identity::of_directory(directory).map_err(failed("use", &identity))?,
+        };
         let (ledger, former) = Self::begin(file, path, &bytes, start)?;
         if former.damaged {
             tracing::error!(
@@ -274,7 +298,7 @@ impl<F: LedgerFile> Ledger<F> {
         contents: &[u8],
         start: LedgerStart,
     ) -> Result<(Self, LedgerContents), LedgerError> {
-        let LedgerStart { boot, tcp, ttl, seconds } = start;
+        let LedgerStart { boot, tcp, ttl, seconds, directory } = start;
         let former = LedgerContents::read(contents, &boot, seconds);
         let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
@@ -283,7 +307,7 @@ impl<F: LedgerFile> Ledger<F> {
         // While missing sessions are waited for, another crash must not shorten that time.
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
-        let ledger = Self { file, path, marker: Mutex::new(marker.clone()) };
+        let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()) };
         ledger.mark(&mut ledger.marker.lock(), marker)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
@@ -294,6 +318,11 @@ impl<F: LedgerFile> Ledger<F> {
             }
         }
         Ok((ledger, former))
+    }
+
+    /// The directory in which the ledger is.
+    pub fn directory(&self) -> DirectoryId {
+        self.directory
     }
 
     /// Note that missing sessions are not waited for any more: all that hold something are in the
@@ -426,6 +455,7 @@ mod tests {
         assert_eq!((session.number, session.client.as_str()), ((1 << 32) + 7, "nightly backup"));
         assert_eq!((session.secret, session.life), (Secret([7; 16]), Life::Lease));
         assert_eq!((grant.session, grant.lock.as_str()), (session.number, "deploy/web"));
+        assert_eq!(former.leases(), 1);
         assert_eq!(grant.fence.to_string(), "3298534883333");
         assert!(
             LedgerContents::read(OLD, "another boot", 0).lacking,

@@ -10,6 +10,7 @@ pub mod clock;
 mod directory;
 pub mod doctor;
 pub mod http;
+mod identity;
 pub mod ledger;
 pub mod listen;
 pub mod log;

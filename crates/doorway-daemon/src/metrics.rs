@@ -128,7 +128,7 @@ fn waits(page: &mut MetricsWriter<'_>, counts: &Counters, grants: u64) -> fmt::R
 /// The messages of each algorithm, summed over all rules that use it.
 fn algorithms(page: &mut MetricsWriter<'_>, node: &NodeCounters) -> fmt::Result {
     let mut all: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
-    for rule in &node.rules {
+    for rule in node.rules.iter().chain(&node.former) {
         let sums = all.entry(rule.algorithm).or_default();
         for (sum, more) in
             sums.iter_mut().zip([rule.counts.sent, rule.counts.received, rule.counts.bytes])
@@ -181,10 +181,16 @@ fn members(page: &mut MetricsWriter<'_>, report: &MembersReport) -> fmt::Result 
     page.gauge("members_seats", "Machines that belong to the group.", report.seats.len() as u64)?;
     let seated = count(&|seat| seat.state == SeatState::InView);
     page.gauge("members_seated", "Machines that this node sees in the view.", seated)?;
-    page.gauge("members_voters", "Machines that vote.", report.voters.into())?;
-    let help = "Machines that vote and that this node can reach, itself included.";
-    page.gauge("members_votes_reachable", help, report.reachable.into())?;
-    page.gauge("members_leader", "1 if this node leads the others, otherwise 0.", leads)?;
+    if let Some(etcd) = &report.etcd {
+        let answers = u64::from(etcd.unreachable_ms.is_none());
+        let help = "1 if the etcd by which the members agree answers this node, otherwise 0.";
+        page.gauge("members_etcd_reachable", help, answers)?;
+    } else {
+        page.gauge("members_voters", "Machines that vote.", report.voters.into())?;
+        let help = "Machines that vote and that this node can reach, itself included.";
+        page.gauge("members_votes_reachable", help, report.reachable.into())?;
+        page.gauge("members_leader", "1 if this node leads the others, otherwise 0.", leads)?;
+    }
     let help = "Seconds for which this node may grant locks without renewing its membership.";
     let left = ConstGauge::new(report.lease_left_ms as f64 / 1000.0);
     let name = "members_lease_left_seconds";

@@ -46,7 +46,14 @@ async fn reload(service: Service, current: Current, hangup: io::Result<Signal>) 
 
 /// Take over what can change while the service runs.
 fn take_over(service: &Service, current: &Current, new: Settings) {
-    let Changes { taken, restart } = changes(&current.read(), &new);
+    let Changes { taken, mut restart } = changes(&current.read(), &new);
+    if new.members.is_some() && restart.contains(&LOCK) {
+        restart.retain(|part| *part != LOCK);
+        tracing::warn!(
+            "the group agrees on its rules: `doorway members rules FILE` changes [[lock]] and \
+             `algorithm`"
+        );
+    }
     if !taken.is_empty() {
         let mut current = current.write();
         current.clients.clone_from(&new.clients);
@@ -72,6 +79,9 @@ fn take_over(service: &Service, current: &Current, new: Settings) {
         }
     }
 }
+
+/// The part of the settings that has the rules for locks.
+const LOCK: &str = "[[lock]]";
 
 /// What differs between two settings.
 struct Changes {
@@ -102,7 +112,7 @@ fn changes(old: &Settings, new: &Settings) -> Changes {
             ("data", |it| format!("{:?}", it.node.data)),
             ("[[member]]", |it| format!("{:?}", it.node.members)),
             ("[members]", |it| format!("{:?}", it.members)),
-            ("[[lock]]", |it| format!("{:?}", it.node.rules)),
+            (LOCK, |it| format!("{:?} {}", it.node.rules, it.node.algorithm)),
             ("limits.outstanding", |it| it.node.outstanding.to_string()),
             ("socket", |it| format!("{:?}", it.socket)),
             ("[sessions]", |it| format!("{:?}", it.sessions)),

@@ -1,10 +1,18 @@
-//! Comparing secrets without telling anything by the time it takes.
+//! Drawing random bytes, and comparing secrets without telling anything by the time it takes.
 
 use subtle::ConstantTimeEq as _;
 
 /// Whether two secrets are the same. Only their lengths influence how long that takes.
 pub(crate) fn same(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    assert_eq!(got, Ok(16), "the system always gives a few random bytes at once");
+    bytes
 }
 
 #[cfg(test)]

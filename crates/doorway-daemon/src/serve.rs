@@ -141,6 +141,7 @@ pub async fn run(
     }
     if service.store().is_some() {
         tasks.spawn(look_for_group(service.clone()));
+        tasks.spawn(watch_rules(service.clone()));
     }
     tell_systemd(NotifyState::Ready);
     tasks.spawn(watchdog());
@@ -244,6 +245,13 @@ async fn store_ended(service: &Service) -> String {
 async fn look_for_group(service: Service) {
     if let Some(members) = service.store() {
         members.look_for_group().await;
+    }
+}
+
+/// Log how the settings differ from the rules on which the group has agreed.
+async fn watch_rules(service: Service) {
+    if let Some(members) = service.store() {
+        members.watch_rules().await;
     }
 }
 

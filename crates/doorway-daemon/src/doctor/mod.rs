@@ -14,6 +14,8 @@ use time::OffsetDateTime;
 use crate::certificate::{Facts, SOON_DAYS};
 use crate::settings::{FILE, Overrides, Settings};
 
+pub(crate) use peers::answering;
+
 /// The verdict on one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -91,6 +93,7 @@ pub fn examine(file: Option<&Path>, overrides: &Overrides) -> Vec<Finding> {
             let runs = running.pid.is_some();
             findings.push(running.finding);
             findings.extend(votes::count(running.members.as_ref()));
+            findings.extend(votes::rules(running.members.as_ref()));
             findings.extend(peers::reach(&settings, runs, running.members.as_ref()));
         }
     }

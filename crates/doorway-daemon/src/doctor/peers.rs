@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -100,6 +100,32 @@ fn listens(member: &MemberConfig, group: &str, tls: &TlsConfig) -> Finding {
             Finding::wrong(AREA, what, remedy)
         }
     }
+}
+
+/// Which of these members answer at their addresses. All are dialled at the same time, and those
+/// that say nothing within this time do not answer.
+pub(crate) fn answering(
+    members: Vec<MemberConfig>,
+    group: &str,
+    tls: &TlsConfig,
+    within: Duration,
+) -> Vec<MemberConfig> {
+    let (send, answers) = mpsc::channel();
+    for member in members {
+        let (group, tls, send) = (group.to_owned(), tls.clone(), send.clone());
+        // Nobody waits for the end of the thread: finding the address of a name has no time limit.
+        thread::spawn(move || {
+            if is_node(&member, &group, &tls) {
+                let _ = send.send(member); // It is too late.
+            }
+        });
+    }
+    drop(send);
+    let end = Instant::now() + within;
+    let next = || answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+    let mut found: Vec<_> = std::iter::from_fn(next).collect();
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    found
 }
 
 /// Whether the member itself answers at its address.

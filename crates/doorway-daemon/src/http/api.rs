@@ -20,8 +20,8 @@ use utoipa_axum::routes;
 
 use super::gate::{self, Gate};
 use super::problem::{Kind, Problem};
-use super::schemas::{GrantEvent, MissedEvents};
-use super::{events, extract, locks, node};
+use super::schemas::{GrantEvent, MissedEvents, ViewEvent};
+use super::{events, extract, group, locks, node, page};
 use crate::listen::Doors;
 use crate::metrics::Metrics;
 use crate::service::Service;
@@ -59,6 +59,7 @@ pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> R
         let document = document.to_string();
         std::future::ready(([(CONTENT_TYPE, json.clone())], document))
     };
+    let router = if settings.page { router.merge(page::routes()) } else { router };
     router
         .route("/openapi.json", get(serve))
         .method_not_allowed_fallback(no_such_method)
@@ -100,8 +101,10 @@ fn described() -> OpenApiRouter<Api> {
         .routes(routes!(locks::release))
         .routes(routes!(locks::withdraw))
         .routes(routes!(locks::break_lock))
-        .routes(routes!(locks::inspect))
-        .routes(routes!(locks::list))
+        .routes(routes!(group::inspect))
+        .routes(routes!(group::list))
+        .routes(routes!(group::record))
+        .routes(routes!(group::group))
         .routes(routes!(events::events))
         .routes(routes!(node::status))
         .routes(routes!(node::members))
@@ -127,7 +130,7 @@ async fn no_such_method() -> Problem {
         description = "Locks for programs on one machine and on several. In a path the name of a \
                        lock is percent-encoded, a `/` in it as `%2F`."
     ),
-    components(schemas(Problem, GrantEvent, MissedEvents)),
+    components(schemas(Problem, GrantEvent, ViewEvent, MissedEvents)),
     security((), ("token" = [])),
     modifiers(&Token),
 )]

@@ -1,8 +1,8 @@
-//! The stream of events about grants.
+//! The stream of events about grants, requests that wait, and views.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Extension, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -10,23 +10,26 @@ use doorway_protocol::{Name, NamePattern};
 use futures_util::stream::{Stream, unfold};
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 
 use super::api::{Api, Problems};
 use super::extract::UrlQuery;
 use super::gate::Caller;
 use super::problem::Problem;
-use super::schemas::{EventsQuery, GrantEvent, MissedEvents};
+use super::schemas::{EventsQuery, GrantEvent, MissedEvents, ViewEvent};
 use crate::principal::{Principal, Right};
 use crate::service::{self, EventKind, Listener};
 
 /// How often a heartbeat is sent when nothing happens, so that a dead connection is noticed.
 const QUIET: Duration = Duration::from_secs(15);
 
-/// Stream the grants, releases and losses at this node.
+/// Stream what happens at this node.
 ///
-/// The response is a stream of server-sent events: `granted`, `released` and `lost`, each with a
-/// `GrantEvent` as JSON. If the client reads too slowly, some events are dropped, and the client
-/// gets `missed` with their number. Only locks that the client may inspect are reported.
+/// The response is a stream of server-sent events: `waiting` and `gave-up` for requests, `granted`,
+/// `released` and `lost` for grants, each with a `GrantEvent` as JSON, and `view` with a
+/// `ViewEvent` when a view begins or ends. If the client reads too slowly, some events are dropped,
+/// and the client gets `missed` with their number. Only locks that the client may inspect are
+/// reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
     params(EventsQuery),
@@ -43,7 +46,8 @@ pub(crate) async fn events(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let listener = api.service.listen(&caller.principal)?;
     let locks = query.lock.as_deref().map(NamePattern::new);
-    let events = EventStream { listener, principal: caller.principal, locks };
+    let views = Some(api.service.node().views());
+    let events = EventStream { listener, views, principal: caller.principal, locks };
     let stream = unfold(events, |mut events| async {
         let event = events.next().await?;
         Some((Ok(event), events))
@@ -54,6 +58,8 @@ pub(crate) async fn events(
 /// One stream of events.
 struct EventStream {
     listener: Listener,
+    /// News of views; none when the node has ended.
+    views: Option<watch::Receiver<Option<u64>>>,
     principal: Arc<Principal>,
     /// Which locks; all of them without a pattern.
     locks: Option<NamePattern>,
@@ -63,7 +69,23 @@ impl EventStream {
     /// The next event; `None` if the service has stopped.
     async fn next(&mut self) -> Option<Event> {
         loop {
-            match self.listener.events.recv().await {
+            let changed = async {
+                match &mut self.views {
+                    Some(views) => views.changed().await.map(|()| *views.borrow_and_update()),
+                    None => std::future::pending().await,
+                }
+            };
+            let happened = tokio::select! {
+                view = changed => {
+                    if let Ok(view) = view {
+                        return Some(line("view", &ViewEvent { view, at_ms: now_ms() }));
+                    }
+                    self.views = None;
+                    continue;
+                }
+                happened = self.listener.events.recv() => happened,
+            };
+            match happened {
                 Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
@@ -81,20 +103,29 @@ impl EventStream {
 }
 
 fn told(event: &service::Event) -> Event {
-    let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let news = GrantEvent {
         lock: event.lock.to_string(),
         fence: event.fence,
         session: event.session.0,
         client: event.client.to_string(),
-        at_ms: at.as_millis() as u64,
+        at_ms: since_1970(event.at),
     };
     let kind = match event.kind {
+        EventKind::Waiting => "waiting",
+        EventKind::GaveUp => "gave-up",
         EventKind::Granted => "granted",
         EventKind::Released => "released",
         EventKind::Lost => "lost",
     };
     line(kind, &news)
+}
+
+fn now_ms() -> u64 {
+    since_1970(SystemTime::now())
+}
+
+fn since_1970(at: SystemTime) -> u64 {
+    at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 fn line(kind: &str, data: &impl Serialize) -> Event {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::Connection;
 use super::api::Api;
+use super::page;
 use super::problem::{Kind, Problem};
 use crate::listen::Doors;
 use crate::members::audit::Operator;
@@ -39,6 +40,8 @@ pub(crate) struct Gate {
     doors: Doors,
     /// The names of this host, in lower case.
     hosts: Vec<String>,
+    /// Whether the files of the page are served.
+    page: bool,
 }
 
 impl Gate {
@@ -46,7 +49,8 @@ impl Gate {
         let node = &settings.node;
         let own = ["localhost".to_owned(), crate::certificate::node_name(&node.me, &node.group)];
         let configured = settings.hosts.iter().map(|host| host.to_ascii_lowercase());
-        Self { doors: doors.clone(), hosts: own.into_iter().chain(configured).collect() }
+        let hosts = own.into_iter().chain(configured).collect();
+        Self { doors: doors.clone(), hosts, page: settings.page }
     }
 
     fn caller(&self, end: &Connection, headers: &HeaderMap) -> Result<Caller, Problem> {
@@ -112,6 +116,8 @@ pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Nex
         }
         // A probe of a load balancer has no identity; it learns only whether the node serves.
         Err(problem) if is_probe(&request, &problem) => next.run(request).await,
+        // The files of the page have no secrets.
+        Err(problem) if api.gate.page && is_page(&request, &problem) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
     // Otherwise a client without identity could occupy a connection for as long as it likes.
@@ -125,6 +131,13 @@ pub(crate) async fn pass(State(api): State<Api>, mut request: Request, next: Nex
 /// refused.
 fn is_probe(request: &Request, problem: &Problem) -> bool {
     request.uri().path() == "/health"
+        && problem.status() == StatusCode::UNAUTHORIZED
+        && !request.headers().contains_key(AUTHORIZATION)
+}
+
+/// Whether a request without any identity asks for a file of the page.
+fn is_page(request: &Request, problem: &Problem) -> bool {
+    page::is_file(request)
         && problem.status() == StatusCode::UNAUTHORIZED
         && !request.headers().contains_key(AUTHORIZATION)
 }

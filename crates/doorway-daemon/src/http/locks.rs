@@ -1,19 +1,19 @@
-//! The routes of locks.
+//! The routes by which locks are acquired, released and broken.
 
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use doorway_protocol::{Ask, LockReport, Locks, Mode, Name, Wait};
+use doorway_protocol::{Ask, Mode, Name, Wait};
 use tokio::time::sleep;
 
 use super::api::{Api, Problems};
-use super::extract::{Json, Lock, UrlQuery};
+use super::extract::{Json, Lock};
 use super::gate::Caller;
 use super::problem::{Kind, Problem};
 use super::schemas::{
-    AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, ListQuery, LockPath,
-    ReleaseResponse, RenewRequest, WithdrawRequest, WithdrawResponse,
+    AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, LockPath, ReleaseResponse,
+    RenewRequest, WithdrawRequest, WithdrawResponse,
 };
 use crate::clock::ms;
 use crate::service::secret;
@@ -205,44 +205,4 @@ pub(crate) async fn break_lock(
 ) -> Answer<BreakResponse> {
     api.service.break_for(&caller.operator(), &lock, body.fence).await?;
     Ok(axum::Json(BreakResponse { broken: true }))
-}
-
-/// Get the state of one lock.
-///
-/// The response lists who holds the lock and since when, and who waits for it, at all nodes that
-/// answer.
-#[utoipa::path(
-    get, path = "/v1/locks/{name}", operation_id = "inspect", tag = "locks",
-    params(LockPath),
-    responses((status = 200, description = "The state of the lock.", body = LockReport), Problems),
-)]
-pub(crate) async fn inspect(
-    State(api): State<Api>,
-    Extension(caller): Extension<Caller>,
-    Lock(lock): Lock,
-) -> Answer<LockReport> {
-    Ok(axum::Json(api.service.inspect(&caller.principal, &lock).await?))
-}
-
-/// List the locks that clients of this node hold or wait for.
-///
-/// The list is in the order of names, one page at a time, and has only locks that the client may
-/// inspect.
-#[utoipa::path(
-    get, path = "/v1/locks", operation_id = "list", tag = "locks",
-    params(ListQuery),
-    responses((status = 200, description = "A page of locks.", body = Locks), Problems),
-)]
-pub(crate) async fn list(
-    State(api): State<Api>,
-    Extension(caller): Extension<Caller>,
-    UrlQuery(query): UrlQuery<ListQuery>,
-) -> Answer<Locks> {
-    let after = match query.after.as_str() {
-        "" => None,
-        text => Some(Name::new(text).map_err(|error| {
-            Problem::invalid(format!("`after` has to be a name of the previous page: {error}"))
-        })?),
-    };
-    Ok(axum::Json(api.service.list(&caller.principal, &query.prefix, after.as_ref())))
 }

@@ -9,8 +9,10 @@ mod api;
 mod events;
 mod extract;
 mod gate;
+mod group;
 mod locks;
 mod node;
+mod page;
 mod problem;
 mod schemas;
 

@@ -102,7 +102,8 @@ impl From<Refusal> for Problem {
             Code::NotFree => Kind::NotFree,
             Code::NotServed => Kind::NotServed,
             Code::Gone => Kind::Gone,
-            Code::Unavailable => Kind::Unavailable,
+            // Clients over HTTP resume no session.
+            Code::Unavailable | Code::Elsewhere => Kind::Unavailable,
             Code::Broken => Kind::Broken,
         };
         Self::new(kind, refusal.text)

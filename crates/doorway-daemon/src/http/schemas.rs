@@ -160,6 +160,43 @@ pub(crate) struct ListQuery {
     /// Only locks after this name: the last name of the previous page.
     #[param(max_length = 200, pattern = r"^[^\u0000-\u001F\u007F-\u009F]*$")]
     pub(crate) after: String,
+    /// True to list the locks of all members of the group. They are asked for half a second.
+    #[serde(deserialize_with = "truth")]
+    #[param(value_type = bool)]
+    pub(crate) group: bool,
+    /// `name` for the order of names, or `wait` for the locks with the longest waits first. The
+    /// order `wait` has one page, and cannot be combined with `after`.
+    pub(crate) order: OrderText,
+}
+
+/// The order of a list of locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OrderText {
+    /// By name, one page at a time.
+    #[default]
+    Name,
+    /// The longest wait first, then the longest hold.
+    Wait,
+}
+
+/// Reads `true` or `false` in a query.
+fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match String::deserialize(deserializer)?.as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(D::Error::custom("`group` is `true` or `false`")),
+    }
+}
+
+/// For how long a lock is recorded.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordRequest {
+    /// The time in milliseconds.
+    #[schema(minimum = 0, maximum = 60_000)]
+    #[serde(deserialize_with = "whole")]
+    pub(crate) for_ms: u32,
 }
 
 /// Selects the events of a stream.
@@ -171,19 +208,29 @@ pub(crate) struct EventsQuery {
     pub(crate) lock: Option<String>,
 }
 
-/// An event about a grant of this node.
+/// An event about a grant of this node, or about a request that waits here.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct GrantEvent {
     /// The name of the lock.
     pub(crate) lock: String,
-    /// The fence of the grant, as a string of digits.
+    /// The fence of the grant, as a string of digits. Absent for a request.
     #[schema(value_type = String, pattern = "^[0-9]{1,19}$")]
-    pub(crate) fence: Fence,
-    /// The number of the session that holds or held the grant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fence: Option<Fence>,
+    /// The number of the session that holds or held the grant, or waits.
     pub(crate) session: u64,
     /// How the client describes itself.
     pub(crate) client: String,
     /// When it happened, in milliseconds since 1970-01-01 UTC.
+    pub(crate) at_ms: u64,
+}
+
+/// A view begins, or has ended.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct ViewEvent {
+    /// The number of the view that runs; null while the members agree on the next view.
+    pub(crate) view: Option<u64>,
+    /// When it was noticed, in milliseconds since 1970-01-01 UTC.
     pub(crate) at_ms: u64,
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use doorway_node::members::{Command, ViewStore as _};
+use doorway_node::members::Command;
 use doorway_protocol::{AuditEntry, Code, Fence, MembersRequest, Name, Refusal};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -17,6 +17,9 @@ use crate::sessions::refusals::refusal;
 
 /// How many entries one answer has at most.
 const PAGE: usize = 200;
+
+/// How many locks may be broken at the same time.
+pub(super) const NOTES: usize = 256;
 
 /// Who asked for something, and from where.
 #[derive(Clone, Debug)]
@@ -35,13 +38,26 @@ impl Service {
         lock: &Name,
         fence: Fence,
     ) -> Result<(), Refusal> {
-        let result = self.break_lock(&operator.principal, lock, fence).await;
-        // A client without the right must not fill the log.
-        let forbidden = |refusal: &Refusal| refusal.code == Code::Forbidden;
-        if let Some(members) = self.store().filter(|_| !result.as_ref().is_err_and(forbidden)) {
-            members.note(operator, format!("break {lock} --fence {fence}"), &result).await;
-        }
-        result
+        let Some(members) = self.store() else {
+            return self.break_lock(&operator.principal, lock, fence).await;
+        };
+        let Ok(noting) = Arc::clone(&members.noting).try_acquire_owned() else {
+            let text = format!("{NOTES} locks are being broken at this node, the limit; try again");
+            return Err(refusal(Code::Busy, text));
+        };
+        let (service, operator, lock) = (self.clone(), operator.clone(), lock.clone());
+        let broken = async move {
+            let result = service.break_lock(&operator.principal, &lock, fence).await;
+            // A client without the right must not fill the log.
+            let forbidden = |refusal: &Refusal| refusal.code == Code::Forbidden;
+            let members = service.store().filter(|_| !result.as_ref().is_err_and(forbidden));
+            if let Some(members) = members {
+                members.note(&operator, format!("break {lock} --fence {fence}"), &result).await;
+            }
+            drop(noting);
+            result
+        };
+        to_its_end(broken).await
     }
 
     /// What operators did to the group, after the entry with this number.
@@ -89,11 +105,24 @@ impl Members {
     }
 }
 
+/// Do something to its end, even if the client that asked for it does not wait for the answer:
+/// otherwise it could be done without a note in the audit log.
+pub(super) async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::spawn(work).await.unwrap_or_else(|error| {
+        // It has panicked, or the node ends.
+        let text = format!("it is not known whether it was done: {error}");
+        Err(refusal(Code::Unavailable, text))
+    })
+}
+
 /// What a change is called in the audit log.
 pub(super) fn title(request: &MembersRequest) -> String {
     match request {
         MembersRequest::Show => "show".to_owned(),
         MembersRequest::Log(_) => "log".to_owned(),
+        MembersRequest::Arranged => "arranged".to_owned(),
         MembersRequest::Init { from_fixed: None, .. } => "init".to_owned(),
         MembersRequest::Init { from_fixed: Some(_), .. } => "init --from-fixed".to_owned(),
         MembersRequest::Add { name, address } => format!("add {name} {address}"),
@@ -101,6 +130,10 @@ pub(super) fn title(request: &MembersRequest) -> String {
         MembersRequest::Remove { name, force: true } => format!("remove {name} --force"),
         MembersRequest::Replace { name } => format!("replace {name}"),
         MembersRequest::Lease(ms) => format!("lease {ms}ms"),
+        MembersRequest::Rules { rules, replaces, force } => {
+            let force = if *force { " --force" } else { "" };
+            format!("rules {:016x}, in place of {replaces:016x}{force}", rules.digest())
+        }
     }
 }
 

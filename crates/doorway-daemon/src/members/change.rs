@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use doorway_members::{FoundError, Hello};
 use doorway_node::members::{
-    Answer, Command, LONGEST_LEASE_MS, NAME_LIMIT, Record, SHORTEST_LEASE_MS, Seat, SeatId,
-    ViewStore as _,
+    Answer, Command, GroupState, LONGEST_LEASE_MS, NAME_LIMIT, Record, SHORTEST_LEASE_MS, Seat,
+    SeatId,
 };
 use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
 use tokio::time::{sleep, timeout};
@@ -28,7 +28,7 @@ pub(super) const ATTEMPTS: usize = 3;
 pub(super) const PAUSE: Duration = Duration::from_millis(300);
 
 /// How long to wait until this node has learnt of a change.
-const NEWS: Duration = Duration::from_secs(2);
+pub(super) const NEWS: Duration = Duration::from_secs(2);
 
 impl Service {
     /// Report or change the members of the group on behalf of a client.
@@ -44,19 +44,31 @@ impl Service {
         };
         if request != MembersRequest::Show {
             owner(&operator.principal)?;
-            let Ok(_one) = members.changing.try_lock() else {
-                let text = "another change of the members is under way at this node; try again";
-                return Err(refusal(Code::Busy, text));
-            };
-            let title = audit::title(&request);
-            let changed = members.change(self, request).await;
-            if changed.is_ok() {
-                tracing::info!(by = operator.principal.name, "the members were changed: {title}");
-            }
-            members.note(operator, title, &changed).await;
-            changed?;
+            let (service, operator) = (self.clone(), operator.clone());
+            let change = async move { service.change_members(&operator, request).await };
+            audit::to_its_end(change).await?;
         }
         Ok(members.report(self.node()))
+    }
+
+    /// Change the members, and note that.
+    async fn change_members(
+        &self,
+        operator: &Operator,
+        request: MembersRequest,
+    ) -> Result<(), Refusal> {
+        let Some(members) = self.store() else { return Ok(()) };
+        let Ok(_one) = members.changing.try_lock() else {
+            let text = "another change of the members is under way at this node; try again";
+            return Err(refusal(Code::Busy, text));
+        };
+        let title = audit::title(&request);
+        let changed = members.change(self, request).await;
+        if changed.is_ok() {
+            tracing::info!(by = operator.principal.name, "the members were changed: {title}");
+        }
+        members.note(operator, title, &changed).await;
+        changed
     }
 
     /// The members of the group, if the group agrees on them.
@@ -68,12 +80,15 @@ impl Service {
 impl Members {
     async fn change(&self, service: &Service, request: MembersRequest) -> Result<(), Refusal> {
         match request {
-            MembersRequest::Show | MembersRequest::Log(_) => Ok(()),
+            MembersRequest::Show | MembersRequest::Log(_) | MembersRequest::Arranged => Ok(()),
             MembersRequest::Init { lease_ms, from_fixed } => self.init(lease_ms, from_fixed).await,
             MembersRequest::Add { name, address } => self.add(&name, &address).await,
             MembersRequest::Remove { name, force } => self.remove(service, &name, force).await,
             MembersRequest::Replace { name } => self.replace(&name).await,
             MembersRequest::Lease(lease_ms) => self.lease(lease_ms).await,
+            MembersRequest::Rules { rules, replaces, force } => {
+                self.change_rules(service, rules, replaces, force).await
+            }
         }
     }
 
@@ -130,19 +145,20 @@ impl Members {
         // This node votes, so it is chosen first.
         let voters = voters::choose(&seats, |_| true);
         for seat in &mut seats {
-            seat.voter = voters.contains(&seat.id);
+            seat.voter = self.by_etcd() || voters.contains(&seat.id);
         }
         let cluster = u128::from_le_bytes(crate::service::secret().0);
-        let mut record = Record::new(cluster, lease_ms, self.rules, seats);
+        let mut record = Record::new(cluster, lease_ms, 0, seats);
         match from_fixed {
             None => former.check_none(&record)?,
             Some(above) => {
                 record.succeed_fixed(former.next_view(above)?, &former.seats);
             }
         }
-        match self.store.found_with(record).await {
+        let state = GroupState::new(record).with_rules(self.rules.clone());
+        match self.store.found_with(state).await {
             Ok(()) => Ok(()),
-            Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_))) => {
+            Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_) | FoundError::Etcd(_))) => {
                 Err(refusal(Code::Unavailable, error.to_string()))
             }
             Err(error) => Err(refusal(Code::Invalid, format!("{error}; nothing was founded"))),
@@ -173,9 +189,12 @@ impl Members {
             id: SeatId(hello.seat),
             name: name.to_owned(),
             address: address.to_owned(),
-            voter: false,
+            voter: self.by_etcd(),
         };
         self.agree(Command::AddSeat(seat.clone()), |record| record.seat(seat.id).is_some()).await?;
+        if self.by_etcd() {
+            return Ok(());
+        }
         self.set_voters(|id| id == seat.id || self.is_reachable(id)).await
     }
 
@@ -188,6 +207,21 @@ impl Members {
             );
             return Err(refusal(Code::Invalid, text));
         }
+        if !self.by_etcd() {
+            self.give_up_vote(service, &record, &seat, force).await?;
+        }
+        self.agree(Command::DropSeat(seat.id), |record| record.seat(seat.id).is_none()).await
+    }
+
+    /// Let the other machines vote without this one, if they are able to.
+    async fn give_up_vote(
+        &self,
+        service: &Service,
+        record: &Record,
+        seat: &Seat,
+        force: bool,
+    ) -> Result<(), Refusal> {
+        let name = &seat.name;
         let left: Vec<Seat> = record.seats.iter().filter(|it| it.id != seat.id).cloned().collect();
         let linked = service.node().membership().map(|it| it.linked).unwrap_or_default();
         let is_reachable =
@@ -210,8 +244,7 @@ impl Members {
         }
         // The others vote before the machine goes: it may be the only one that votes.
         let chosen = voters::choose(&left, is_reachable);
-        self.vote(chosen).await?;
-        self.agree(Command::DropSeat(seat.id), |record| record.seat(seat.id).is_none()).await
+        self.vote(chosen).await
     }
 
     async fn replace(&self, name: &str) -> Result<(), Refusal> {
@@ -234,7 +267,7 @@ impl Members {
         }
         check_hello(&hello, name, &old.address, &record)?;
         let others = record.seats.iter().any(|seat| seat.voter && seat.id != old.id);
-        if !others {
+        if !others && !self.by_etcd() {
             let text = format!(
                 "`{name}` is the only machine that votes, so what the group had agreed on is lost \
                  with its disk"
@@ -277,7 +310,7 @@ impl Members {
     }
 
     /// Agree on a command. It is done when the record satisfies `is_done`.
-    async fn agree(
+    pub(super) async fn agree(
         &self,
         command: Command,
         is_done: impl Fn(&Record) -> bool,
@@ -326,11 +359,16 @@ impl Members {
     }
 
     /// The record of the group, if it is founded.
-    fn founded(&self) -> Result<std::sync::Arc<Record>, Refusal> {
+    pub(super) fn founded(&self) -> Result<std::sync::Arc<Record>, Refusal> {
         self.record().ok_or_else(|| {
             let outside = self.outside.lock().clone();
             refusal(Code::Unavailable, outside.text(&self.name, &self.settings.address))
         })
+    }
+
+    /// Whether the members agree by etcd. Then nobody votes, and all seats are alike.
+    fn by_etcd(&self) -> bool {
+        self.settings.etcd.is_some()
     }
 
     /// Whether a machine that votes can be reached.

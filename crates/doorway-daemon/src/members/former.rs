@@ -7,7 +7,7 @@
 //! and the operator can name a higher view.
 
 use doorway_members::{FormerGroup, VIEW_STEP};
-use doorway_node::members::{Record, SeatId};
+use doorway_node::members::{HOLDS_LIMIT, Record, SeatId};
 use doorway_protocol::{Code, Fence, Refusal};
 
 use crate::sessions::refusals::refusal;
@@ -21,15 +21,18 @@ pub(super) struct Former {
     epochs: u64,
     /// The highest view of a lock that is still held.
     view: u64,
+    /// How many leases their clients have.
+    leases: u64,
 }
 
 impl Former {
     /// Take into account what a machine knows.
     pub(super) fn count(&mut self, seat: SeatId, former: Option<FormerGroup>) {
-        let Some(FormerGroup { epoch, view }) = former else { return };
+        let Some(FormerGroup { epoch, view, leases }) = former else { return };
         self.seats.push(seat);
         self.epochs = self.epochs.saturating_add(epoch);
         self.view = self.view.max(view);
+        self.leases = self.leases.saturating_add(leases);
     }
 
     /// Refuse to begin with view 0 if a machine belonged to another group.
@@ -56,6 +59,15 @@ impl Former {
                         --from-fixed";
             return Err(refusal(Code::Invalid, text));
         }
+        if self.leases > HOLDS_LIMIT as u64 {
+            let text = format!(
+                "clients have {} leases (`doorway lock --ttl`, HTTP), and a group that agrees on \
+                 its members keeps at most {HOLDS_LIMIT}: release some, restart the nodes and try \
+                 again",
+                self.leases
+            );
+            return Err(refusal(Code::Busy, text));
+        }
         let known = self.epochs.max(self.view).max(above);
         let next = known.saturating_add(VIEW_STEP);
         if next >= Fence::VIEW_LIMIT {
@@ -78,16 +90,20 @@ mod tests {
     fn a_group_begins_above_everything_that_its_machines_know() {
         let mut former = Former::default();
         assert!(former.next_view(0).unwrap_err().text.contains("nothing to take over"));
-        former.count(SeatId(1), Some(FormerGroup { epoch: 3, view: 4 }));
+        former.count(SeatId(1), Some(FormerGroup { epoch: 3, view: 4, leases: 0 }));
         former.count(SeatId(2), None);
-        former.count(SeatId(3), Some(FormerGroup { epoch: 5, view: 7 }));
+        former.count(SeatId(3), Some(FormerGroup { epoch: 5, view: 7, leases: 2 }));
         assert_eq!(former.next_view(0), Ok(8 + VIEW_STEP));
         assert_eq!(former.next_view(100), Ok(100 + VIEW_STEP));
-        former.count(SeatId(4), Some(FormerGroup { epoch: 0, view: 20 }));
+        former.count(SeatId(4), Some(FormerGroup { epoch: 0, view: 20, leases: 0 }));
         assert_eq!(former.next_view(0), Ok(20 + VIEW_STEP));
         assert_eq!(former.seats, [1, 3, 4].map(SeatId));
         assert!(
             former.next_view(u64::MAX).is_err() && former.next_view(Fence::VIEW_LIMIT).is_err()
         );
+        former.count(SeatId(5), Some(FormerGroup { epoch: 1, view: 1, leases: 1998 }));
+        former.next_view(0).unwrap();
+        former.count(SeatId(6), Some(FormerGroup { epoch: 1, view: 1, leases: 1 }));
+        assert!(former.next_view(0).unwrap_err().text.contains("clients have 2001 leases"));
     }
 }

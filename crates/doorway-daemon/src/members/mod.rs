@@ -6,19 +6,22 @@ mod change;
 mod former;
 mod recover;
 mod report;
+pub(crate) mod rules;
 mod voters;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_members::{DataPlace, FormerGroup, Options, RaftStore, Threads};
-use doorway_node::members::{Record, ViewStore as _};
+use doorway_members::{
+    DataPlace, EtcdStore, FormerGroup, GroupStore, OpenError, Options, RaftStore, Threads,
+};
+use doorway_node::members::{Record, RuleTables, ViewStore};
 use doorway_node::net::{Identity, StoreDialer, Tcp};
 use doorway_node::views::last_epoch;
 use doorway_node::{Config, Node, StartError};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::ledger::LedgerContents;
@@ -26,13 +29,17 @@ use crate::serve::ServeError;
 use crate::settings::{MembersSettings, Settings};
 
 pub use recover::{NoRecovery, Recovery};
+pub use rules::deviations;
 
 /// How often a node without a group looks whether there is one.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How long a store may take to show what it has on disk.
+const ON_DISK: Duration = Duration::from_secs(1);
+
 /// The store by which the members of the group agree, and what operators need besides.
 pub struct Members {
-    store: Arc<RaftStore>,
+    store: Arc<dyn GroupStore>,
     identity: Identity,
     settings: MembersSettings,
     /// The name of this node.
@@ -41,10 +48,12 @@ pub struct Members {
     group: String,
     /// What the data directory shows of a group to which this node belonged before.
     former: Option<FormerGroup>,
-    /// The fingerprint of the rules for locks.
-    rules: u64,
+    /// The rules for locks in the settings of this node. A group begins with them.
+    rules: RuleTables,
     /// What this node has found out about its group as long as it does not belong to it.
     outside: Mutex<Outside>,
+    /// How many more locks may be broken at the same time.
+    noting: Arc<Semaphore>,
     /// Operators change the members one after the other.
     changing: tokio::sync::Mutex<()>,
 }
@@ -56,6 +65,8 @@ enum Outside {
     NotFounded,
     /// The member at this address belongs to a group.
     Founded(String),
+    /// etcd has the record of the group.
+    InEtcd,
 }
 
 impl Members {
@@ -74,7 +85,7 @@ impl Members {
         let identity = identity.map_err(StartError::from)?;
         let (name, group) = (node.me.clone(), node.group.clone());
         let former = former_group(data, ledger)?;
-        let store = RaftStore::open(Options {
+        let options = Options {
             data: DataPlace::Directory(data.clone()),
             group: group.clone(),
             name: name.clone(),
@@ -85,8 +96,12 @@ impl Members {
             lease_ms: members.lease.as_millis() as u32,
             seed: None,
             threads: Threads::Own,
-        });
-        let store = store.await.map_err(|error| ServeError::Members(error.to_string()))?;
+        };
+        let failed = |error: OpenError| ServeError::Members(error.to_string());
+        let store: Arc<dyn GroupStore> = match &members.etcd {
+            Some(access) => EtcdStore::open(options, access.clone()).await.map_err(failed)?,
+            None => RaftStore::open(options).await.map_err(failed)?,
+        };
         Ok(Some(Self {
             store,
             identity,
@@ -94,15 +109,21 @@ impl Members {
             name,
             group,
             former,
-            rules: node.agreed_digest(),
+            rules: node.lock_rules().tables(),
             outside: Mutex::new(Outside::NotFounded),
+            noting: Arc::new(Semaphore::new(audit::NOTES)),
             changing: tokio::sync::Mutex::default(),
         }))
     }
 
     /// Start the node.
     pub(crate) async fn start(&self, config: Config, reclaiming: bool) -> Result<Node, StartError> {
-        let store = Arc::clone(&self.store);
+        if reclaiming && self.store.cluster().is_some() {
+            // Former holders are to be judged by the rules of the group, which are on disk.
+            let mut records = self.records();
+            let _ = timeout(ON_DISK, records.wait_for(Option::is_some)).await;
+        }
+        let store: Arc<dyn ViewStore> = Arc::clone(&self.store) as _;
         Node::start_agreed(config, self.identity.clone(), store, reclaiming).await
     }
 
@@ -143,6 +164,9 @@ impl Members {
     }
 
     async fn look_outside(&self) -> Outside {
+        if self.store.is_founded_elsewhere() {
+            return Outside::InEtcd;
+        }
         for address in self.others() {
             if let Ok(hello) = self.store.ask(address).await
                 && hello.cluster.is_some()
@@ -167,7 +191,8 @@ fn former_group(
     let epoch = last_epoch(data).map_err(|error| ServeError::Members(error.to_string()))?;
     let views = ledger.into_iter().flat_map(LedgerContents::grants);
     let view = views.map(|(_, _, fence)| fence.view()).max().unwrap_or(0);
-    Ok((epoch > 0 || view > 0).then_some(FormerGroup { epoch, view }))
+    let leases = ledger.map_or(0, |ledger| ledger.leases() as u64);
+    Ok((epoch > 0 || view > 0).then_some(FormerGroup { epoch, view, leases }))
 }
 
 impl Outside {
@@ -177,11 +202,18 @@ impl Outside {
             Self::NotFounded => {
                 "the group is not founded yet: run `doorway members init` at one node".to_owned()
             }
-            Self::Founded(member) => format!(
-                "the group is founded (the node at {member} belongs to it), but not with the data \
-                 directory of this node: at a member run `doorway members add {name} {address}`, \
-                 or `doorway members replace {name}` if `{name}` belonged to it with another disk"
-            ),
+            Self::Founded(member) => {
+                Self::remedy(&format!("the node at {member} belongs to it"), name, address)
+            }
+            Self::InEtcd => Self::remedy("etcd has its record", name, address),
         }
+    }
+
+    fn remedy(evidence: &str, name: &str, address: &str) -> String {
+        format!(
+            "the group is founded ({evidence}), but not with the data directory of this node: at a \
+             member run `doorway members add {name} {address}`, or `doorway members replace \
+             {name}` if `{name}` belonged to it with another disk"
+        )
     }
 }

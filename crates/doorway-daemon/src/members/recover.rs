@@ -2,18 +2,25 @@
 //! not run.
 
 use std::fmt;
+use std::time::Duration;
 
 use doorway_members::{RecoverError, Survivor};
 use doorway_node::members::Seat;
+use doorway_node::{MemberConfig, TlsConfig};
 use doorway_protocol::AuditEntry;
 
+use crate::doctor;
 use crate::settings::Settings;
+
+/// How long the other machines may take to answer, all together.
+const ANSWERS: Duration = Duration::from_secs(7);
 
 /// What `doorway members recover --alone` would do, and what it costs.
 pub struct Recovery {
     survivor: Survivor,
     group: String,
     address: String,
+    tls: Option<TlsConfig>,
 }
 
 /// Why a machine cannot go on alone.
@@ -22,6 +29,20 @@ pub enum NoRecovery {
     /// The settings are those of another kind of group.
     #[error("the settings have no [members]: only a group that agrees on its members is recovered")]
     Fixed,
+    /// Machines of the group still run.
+    #[error(
+        "{0}: as long as a majority of the old group runs, it grants the same locks; stop these \
+         machines for good, or add --force if they cannot harm; nothing was changed"
+    )]
+    Alive(String),
+    /// The group agrees by etcd.
+    #[error(
+        "the members agree by etcd, so no machine of the group has a record with which it could go \
+         on alone, and no majority of them is needed: any machine goes on when etcd answers. If \
+         etcd has lost its majority, recover etcd as its manual says; other machines that are lost \
+         for ever are removed with `doorway members remove`"
+    )]
+    Etcd,
     /// The data directory cannot be used.
     #[error(transparent)]
     Data(#[from] RecoverError),
@@ -34,14 +55,32 @@ impl Recovery {
         let (Some(members), Some(data)) = (&settings.members, &settings.node.data) else {
             return Err(NoRecovery::Fixed);
         };
+        if members.etcd.is_some() {
+            return Err(NoRecovery::Etcd);
+        }
         let survivor = Survivor::open(data)?;
         let (group, address) = (settings.node.group.clone(), members.address.clone());
-        Ok(Self { survivor, group, address })
+        Ok(Self { survivor, group, address, tls: settings.node.tls.clone() })
+    }
+
+    /// Refuse if other machines of the group answer.
+    pub fn check_alone(&self) -> Result<(), NoRecovery> {
+        let Some(tls) = &self.tls else { return Ok(()) };
+        let (record, own) = (self.survivor.record(), self.survivor.seat().id);
+        let others = record.seats.iter().filter(|seat| seat.id != own);
+        let others = others
+            .map(|seat| MemberConfig { name: seat.name.clone(), address: seat.address.clone() });
+        let alive = doctor::answering(others.collect(), &self.group, tls, ANSWERS);
+        if alive.is_empty() {
+            return Ok(());
+        }
+        let alive = alive.iter().map(|it| format!("{} answers at {}", it.name, it.address));
+        Err(NoRecovery::Alive(alive.collect::<Vec<_>>().join(", ")))
     }
 
     /// Do it. Returns what there is to do then.
     pub fn perform(self) -> Result<String, NoRecovery> {
-        let Self { survivor, group, address } = self;
+        let Self { survivor, group, address, tls: _ } = self;
         let (name, view) = (survivor.seat().name.clone(), survivor.next_view());
         let uid = rustix::process::geteuid().as_raw();
         let entry = AuditEntry {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use doorway_node::members::{Record, RecordError, Seat, SeatId, ViewStore as _};
+use doorway_node::members::{Record, RecordError, Seat, SeatId, ServiceHealth};
 use doorway_node::{MembershipReport, Node};
-use doorway_protocol::{MembersReport, SeatReport, SeatRole, SeatState};
+use doorway_protocol::{EtcdReport, MembersReport, SeatReport, SeatRole, SeatState};
+use time::OffsetDateTime;
 
 use super::Members;
 use crate::clock::ms;
@@ -29,10 +30,14 @@ impl Members {
             reachable: health.reachable.len() as u32,
             no_quorum_ms: health.without_quorum.map(ms),
             trouble: None,
+            etcd: health.service.as_ref().map(etcd_report),
+            rules: self.rules_report(),
         };
+        let unreachable = health.service.as_ref().and_then(unreachable);
         let Some(record) = self.record() else {
             let outside = self.outside.lock().clone();
-            report.trouble = Some(outside.text(&self.name, &self.settings.address));
+            let outside = || outside.text(&self.name, &self.settings.address);
+            report.trouble = Some(unreachable.unwrap_or_else(outside));
             return report;
         };
         report.cluster = Some(format!("{:032x}", record.cluster));
@@ -46,13 +51,35 @@ impl Members {
             } else {
                 away.is_none() && membership.is_some_and(|it| it.linked.contains(&seat.id))
             };
-            let role = role(seat, health.leader);
+            let role = match &health.service {
+                Some(_) => SeatRole::Member,
+                None => role(seat, health.leader),
+            };
             seat_report(&record, seat, role, seat.id == me, is_here, away)
         });
         report.seats = seats.collect();
-        report.trouble = trouble(&report, membership);
+        report.trouble = unreachable.or_else(|| trouble(&report, membership));
         report
     }
+}
+
+fn etcd_report(health: &ServiceHealth) -> EtcdReport {
+    EtcdReport {
+        addresses: health.addresses.clone(),
+        unreachable_ms: health.unreachable.as_ref().map(|(time, _)| ms(*time)),
+        warning: health.warning.clone(),
+    }
+}
+
+/// Since when etcd cannot be used, and why.
+fn unreachable(health: &ServiceHealth) -> Option<String> {
+    let (time, why) = health.unreachable.as_ref()?;
+    let since = OffsetDateTime::now_utc() - *time;
+    let (hour, minute, second) = since.to_hms();
+    Some(format!(
+        "etcd cannot be reached since {hour:02}:{minute:02}:{second:02} UTC: {why}; when the lease \
+         of the members is over, no locks are granted until etcd answers"
+    ))
 }
 
 fn role(seat: &Seat, leader: Option<SeatId>) -> SeatRole {

@@ -114,6 +114,9 @@ impl Requests {
                     entries.map(|entries| Reply::Audit(number, entries))
                 });
             }
+            Request::Members(number, MembersRequest::Arranged) => self.answer(number, async move {
+                Ok(Reply::Arranged(number, service.node().arrangements()))
+            }),
             Request::Members(number, request) => self.answer(number, async move {
                 let report = service.members(&Operator { principal, from }, request).await;
                 report.map(|report| Reply::Members(number, Box::new(report)))

@@ -10,9 +10,33 @@ use tokio::sync::broadcast;
 
 use super::Service;
 use crate::principal::Principal;
+use crate::sessions;
 use crate::sessions::refusals::refusal;
 
-pub use crate::sessions::EventKind;
+/// What can happen to a grant, or to a request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A request has begun to wait.
+    Waiting,
+    /// A request that waited was withdrawn or refused.
+    GaveUp,
+    /// The lock was granted.
+    Granted,
+    /// The client released the lock, or is gone.
+    Released,
+    /// The lock was taken from its client.
+    Lost,
+}
+
+impl From<sessions::EventKind> for EventKind {
+    fn from(kind: sessions::EventKind) -> Self {
+        match kind {
+            sessions::EventKind::Granted => Self::Granted,
+            sessions::EventKind::Released => Self::Released,
+            sessions::EventKind::Lost => Self::Lost,
+        }
+    }
+}
 
 /// How many listeners one client of another machine may have at a time.
 const LISTENERS: usize = 256;
@@ -58,15 +82,15 @@ impl Service {
     }
 }
 
-/// Something that happened to a grant.
+/// Something that happened to a grant or to a request that waits.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
     /// The lock.
     pub lock: Name,
-    /// The fence of the grant.
-    pub fence: Fence,
+    /// The fence of the grant; none for a request.
+    pub fence: Option<Fence>,
     /// The session that has or had it.
     pub session: SessionId,
     /// The description of the client.

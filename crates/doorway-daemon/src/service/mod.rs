@@ -11,6 +11,7 @@ mod acquire;
 mod calling;
 mod connected;
 mod events;
+mod group;
 mod holder;
 mod leaving;
 pub mod outbox;
@@ -20,13 +21,14 @@ mod report;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use doorway_node::{Config, Describe, EndReason, Node, OnLost, OwnedGuard, StartError};
-use doorway_protocol::{
-    Claims, Code, Fence, Hello, Life, Name, NamePattern, Refusal, Request, Scope, Secret,
+use doorway_node::members::AgreedRules;
+use doorway_node::{
+    AnswerMembers, Config, Describe, EndReason, Node, OnLost, OwnedGuard, StartError,
 };
+use doorway_protocol::{Claims, Code, Fence, Hello, Life, Name, Refusal, Request, Scope, Secret};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
@@ -37,8 +39,10 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use crate::clock::{Moment, ms};
+use crate::identity;
 use crate::ledger::{Ledger, LedgerContents};
 use crate::members::Members;
+use crate::members::rules::permits;
 use crate::principal::{Principal, Right};
 use crate::sessions::refusals::refusal;
 use crate::sessions::{
@@ -51,6 +55,7 @@ pub use connected::Peer;
 pub(crate) use connected::{Connected, Entry, TURNED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
+pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
 pub use process::Process;
 
 /// A node with sessions for its clients. Clones are the same service.
@@ -134,8 +139,15 @@ impl Service {
         let mut config = if alone { node_config(&settings.node) } else { settings.node.clone() };
         config.describe = Some(describe(Arc::downgrade(&clients)));
         let (send, losses) = unbounded_channel();
-        config.on_lost = Some(OnLost::new(move |session, lock: &Name, fence| {
-            let _ = send.send((session, lock.clone(), fence)); // It fails only at the end.
+        // Sending fails only at the end.
+        let lose =
+            move |session, lock: &Name, fence| drop(send.send((session, lock.clone(), fence)));
+        config.on_lost = Some(OnLost::new(lose));
+        let answering: Arc<OnceLock<Weak<Inner>>> = Arc::default();
+        let asked = Arc::clone(&answering);
+        config.answer = Some(AnswerMembers::new(move |question| {
+            let inner = asked.get()?.upgrade()?;
+            group::answer(&Self(inner), question)
         }));
         if alone {
             // What idle locks have learnt saves messages, and a node alone sends none.
@@ -149,13 +161,13 @@ impl Service {
             None if reclaims => Node::start_reclaiming(config).await?,
             None => Node::start(config).await?,
         };
-        let rules = settings.node.rules.iter();
         let setup = Setup {
             node: node.name().to_owned(),
+            directory: ledger.as_ref().map_or_else(identity::draw, Ledger::directory),
             scope: settings.scope,
             limits: settings.limits.clone(),
             outstanding: settings.node.outstanding,
-            rules: rules.map(|rule| (NamePattern::new(&rule.pattern), rule.permits)).collect(),
+            rules: permits(&settings.node.rules),
             clients: settings.clients.clone(),
             alone,
             ledger: ledger.is_some(),
@@ -184,17 +196,26 @@ impl Service {
             drained: Notify::new(),
             leaving: Notify::new(),
         }));
+        let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {
             let records = former.records.len();
             service.0.input(Input::Restored(Box::new(former)));
             service.0.log_restored(records);
         }
         tokio::spawn(losing(Arc::downgrade(&service.0), losses));
-        tokio::spawn(ticking(Arc::downgrade(&service.0)));
-        if let Some(changes) = service.0.node.lease_changes() {
-            tokio::spawn(leasing(Arc::downgrade(&service.0), changes));
-        }
+        service.spawn_tasks();
         Ok(service)
+    }
+
+    /// Start the tasks that tell the sessions of time and of changes in the group.
+    fn spawn_tasks(&self) {
+        tokio::spawn(ticking(Arc::downgrade(&self.0)));
+        if let Some(rules) = self.0.node.agreed_rules() {
+            tokio::spawn(ruling(Arc::downgrade(&self.0), rules));
+        }
+        if let Some(changes) = self.0.node.lease_changes() {
+            tokio::spawn(leasing(Arc::downgrade(&self.0), changes));
+        }
     }
 
     /// The node.
@@ -419,6 +440,19 @@ async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fe
     }
 }
 
+/// Let the sessions know of the rules for locks, as long as the service lives.
+async fn ruling(service: Weak<Inner>, mut rules: watch::Receiver<Arc<AgreedRules>>) {
+    loop {
+        let Some(service) = service.upgrade() else { return };
+        let known = Arc::clone(&rules.borrow_and_update());
+        service.input(Input::Rules(permits(&known.rules.rules)));
+        drop(service);
+        if rules.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Let the sessions know of the lease of the node, as long as the service lives.
 async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
     loop {
@@ -480,8 +514,5 @@ pub fn node_config(config: &Config) -> Config {
 }
 
 pub(crate) fn secret() -> Secret {
-    let mut bytes = [0; 16];
-    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    assert_eq!(got, Ok(16), "the system always gives a few random bytes at once");
-    Secret(bytes)
+    Secret(crate::secret::random())
 }

@@ -170,7 +170,8 @@ mod tests {
 
     fn welcome() -> Welcome {
         let (node, scope) = ("node".to_owned(), Scope::User);
-        Welcome { version: 1, node, scope, ttl_ms: 0, session: None, lost: Vec::new() }
+        let (session, lost, directory) = (None, Vec::new(), None);
+        Welcome { version: 1, node, scope, ttl_ms: 0, session, lost, directory }
     }
 
     fn taken(outbox: &Outbox) -> Frames {

@@ -12,8 +12,11 @@ use super::{Core, Event, Inner, process};
 use crate::clock::Moment;
 use crate::ledger::Record;
 use crate::log_limit::LogLimit;
+use crate::service;
 use crate::sessions::refusals::refusal;
-use crate::sessions::{AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output};
+use crate::sessions::{
+    AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, WaitNews,
+};
 
 /// How long a client that releases a lock waits for the group, if the group kept the lock.
 const DROPPING: Duration = Duration::from_secs(30);
@@ -57,6 +60,11 @@ impl Inner {
             }
             Output::Release(ask) => drop(core.guards.remove(&ask)),
             Output::Announce(news) => self.announce(news),
+            Output::AnnounceWait(WaitNews { waits, lock, session, client }) => {
+                let (waiting, gave_up) = (service::EventKind::Waiting, service::EventKind::GaveUp);
+                let kind = if waits { waiting } else { gave_up };
+                self.publish(kind, lock, None, session, client);
+            }
             Output::Write(ask, records) => self.write(core, ask, &records),
             Output::Erase(place) => {
                 self.ledger.as_ref().inspect(|ledger| ledger.erase(place));
@@ -221,6 +229,17 @@ impl Inner {
         {
             tracing::warn!(%lock, %fence, session, client = &*client, "a lock is lost: {why}");
         }
+        self.publish(kind.into(), lock, Some(fence), session, client);
+    }
+
+    fn publish(
+        &self,
+        kind: service::EventKind,
+        lock: Name,
+        fence: Option<Fence>,
+        session: u64,
+        client: Arc<str>,
+    ) {
         if self.events.receiver_count() > 0 {
             let (session, at) = (SessionId(session), SystemTime::now());
             let _ = self.events.send(Event { kind, lock, fence, session, client, at });

@@ -21,7 +21,7 @@ use crate::sessions::{Counters, allowed};
 /// of names and texts these fit into a frame.
 const INSIDE: usize = 256;
 const WAITING: usize = 128;
-const PAGE: usize = 200;
+pub(super) const PAGE: usize = 200;
 
 /// How many fences a refusal names if the lock is held with other fences.
 const NAMED: usize = 8;
@@ -41,7 +41,7 @@ impl Service {
         let holders = why.holders.iter().filter_map(holder).chain(why.closed.iter().map(kept));
         Ok(LockReport {
             lock: lock.to_string(),
-            algorithm: handle.algorithm().to_owned(),
+            algorithm: handle.arrangement(),
             permits,
             view: why.view,
             holders: holders.take(INSIDE).collect(),
@@ -165,7 +165,7 @@ impl Service {
 impl Inner {
     /// The next locks with their clients at this node, by the names that clients use. Locks that
     /// `may` refuses are left out.
-    fn page(
+    pub(super) fn page(
         &self,
         prefix: &str,
         after: Option<&Name>,
@@ -196,7 +196,7 @@ impl Inner {
     }
 }
 
-fn line(name: &Name, clients: &LockClients) -> LockLine {
+pub(super) fn line(name: &Name, clients: &LockClients) -> LockLine {
     let longest = clients.waiting.iter().map(|waiter| waiter.since).max();
     debug_assert_eq!(visible(&clients.lock), visible_name(name).as_str());
     LockLine {
@@ -208,7 +208,7 @@ fn line(name: &Name, clients: &LockClients) -> LockLine {
     }
 }
 
-fn holder(who: &LockClient) -> Option<Holder> {
+pub(super) fn holder(who: &LockClient) -> Option<Holder> {
     Some(Holder {
         node: who.node.clone(),
         session: who.session,
@@ -243,11 +243,8 @@ pub(super) fn closed_because(closed: &ClosedLock) -> String {
     }
 }
 
-fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {
-    // A circle may be long; its beginning is enough for a reader.
-    let circle = waiter.circle.as_ref().map(|circle| {
-        circle.iter().take(8).map(|(node, session)| format!("{node}/{session}")).collect()
-    });
+pub(super) fn here(node: &str, waiter: &doorway_node::Waiter) -> Waiter {
+    let circle = waiter.circle.as_deref().map(circle_of);
     Waiter {
         node: node.to_owned(),
         session: waiter.session,
@@ -269,8 +266,13 @@ fn elsewhere(who: &LockClient) -> Waiter {
         place: None,
         waited_ms: ms(who.since + who.age),
         missing: Vec::new(),
-        circle: None,
+        circle: who.circle.as_deref().map(circle_of),
     }
+}
+
+/// The sessions of a circle as text. A circle may be long; its beginning is enough for a reader.
+fn circle_of(circle: &[(String, u64)]) -> Vec<String> {
+    circle.iter().take(8).map(|(node, session)| format!("{node}/{session}")).collect()
 }
 
 fn absent(away: Vec<(String, Duration)>) -> Vec<Absent> {

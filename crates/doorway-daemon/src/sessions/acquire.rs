@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
-use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output};
+use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
@@ -44,8 +44,9 @@ pub(super) enum Progress {
     /// The node was asked to hold the lock again, with this fence. The place is that of the grant
     /// in the ledger, if the ledger has it.
     Reclaiming(Fence, Option<u32>),
-    /// The request is granted with this fence, and the group is asked to keep it.
-    Holding(Fence),
+    /// The request is granted with this fence, and the group has been asked to keep it since this
+    /// moment.
+    Holding(Fence, Moment),
     /// The request is granted, and is being written into the ledger. `session` is the place of the
     /// session, if the ledger does not have it yet, and `grant` that of the grant. The client is
     /// told if `tell` is true; it knows of a grant that it has claimed.
@@ -162,6 +163,7 @@ impl Sessions {
             Ok(()) => {
                 self.counters.waiting += 1;
                 self.asks.get_mut(&ask).into_iter().for_each(|it| it.state = Progress::Queued(now));
+                self.announce_wait(number, true, lock, out);
             }
             Err(refusal) => {
                 out.push(Output::Abandon(ask));
@@ -175,7 +177,7 @@ impl Sessions {
         let open = |asking: &&Asking| self.open.contains_key(&asking.session);
         let Some(asking) = self.asks.get(&ask).filter(open) else {
             // The request was withdrawn in the meantime, or its session has ended.
-            self.forget_ask(ask);
+            self.forget_ask(ask, out);
             return out.push(Output::Release(ask));
         };
         let (tell, written) = match asking.state {
@@ -198,7 +200,7 @@ impl Sessions {
             out.push(Output::Hold { ask, name, fence, length });
             self.held.asked.insert(ask);
             if tell {
-                asking.state = Progress::Holding(fence);
+                asking.state = Progress::Holding(fence, now);
                 return;
             }
         }
@@ -314,7 +316,7 @@ impl Sessions {
             }
             let why = format!("it could not be held again: {}", refusal.text);
             self.tell(number, Reply::Lost(lock, fence, why), out);
-            self.forget_ask(ask);
+            self.forget_ask(ask, out);
             return self.end_if_idle(number, out);
         }
         self.settle(ask, Err(refusal), out);
@@ -327,13 +329,18 @@ impl Sessions {
         answer: Result<Fence, Refusal>,
         out: &mut Vec<Output>,
     ) {
-        let Some((number, request)) = self.forget_ask(ask) else { return };
+        let Some((number, request)) = self.forget_ask(ask, out) else { return };
         self.answer(number, request, answer, out);
         self.end_if_idle(number, out);
     }
 
     /// Remove a request that was not granted. Returns its session, and its number in the session.
-    pub(super) fn forget_ask(&mut self, ask: AskId) -> Option<(u64, u64)> {
+    pub(super) fn forget_ask(&mut self, ask: AskId, out: &mut Vec<Output>) -> Option<(u64, u64)> {
+        if let Some(asking) = self.asks.get(&ask)
+            && matches!(asking.state, Progress::Queued(_))
+        {
+            self.announce_wait(asking.session, false, asking.lock.clone(), out);
+        }
         self.leave_queue_of(ask);
         self.held.asked.remove(&ask);
         self.held.kept.remove(&ask);
@@ -398,6 +405,12 @@ impl Sessions {
         let (client, why) = (Arc::clone(&session.client), why.map(str::to_owned));
         let news = News { kind, lock, fence, session: number, client, why };
         out.push(Output::Announce(news));
+    }
+
+    fn announce_wait(&self, number: u64, waits: bool, lock: Name, out: &mut Vec<Output>) {
+        let Some(session) = self.open.get(&number) else { return };
+        let client = Arc::clone(&session.client);
+        out.push(Output::AnnounceWait(WaitNews { waits, lock, session: number, client }));
     }
 
     /// Free a place of the ledger.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Ask, Claims, Fence, Greeting, Hello, Mode, Name, Refusal, Reply, Request, Secret, Wait,
+    Ask, Claims, Fence, Greeting, Hello, Mode, Name, NamePattern, Refusal, Reply, Request, Secret,
+    Wait,
 };
 
 use super::promise::NodeLease;
@@ -104,6 +105,9 @@ pub enum Input {
     },
     /// The settings were reloaded: these are the limits and the clients from now on.
     Configure(Box<Limits>, Vec<ClientSettings>),
+    /// The group has changed the rules for locks: these are the patterns from now on, each with
+    /// the number of permits of its locks.
+    Rules(Vec<(NamePattern, u32)>),
     /// The lease of the node was renewed or has ended, in a group that agrees on its members.
     Lease(NodeLease),
     /// Time has passed.
@@ -302,6 +306,9 @@ pub enum Output {
     Ended(u64),
     /// Report what happened to a grant.
     Announce(News),
+    /// Report that a request has begun to wait, or that it waits no longer although it was not
+    /// granted.
+    AnnounceWait(WaitNews),
     /// How many grants [`Input::Break`] has ended.
     Broken(usize),
     /// Nothing is held any more after [`Input::Drain`].
@@ -323,6 +330,19 @@ pub struct News {
     pub client: Arc<str>,
     /// Why the grant was lost.
     pub why: Option<String>,
+}
+
+/// A request has begun to wait, or was given up.
+#[derive(Clone, Debug)]
+pub struct WaitNews {
+    /// Whether it waits from now on. Otherwise it was withdrawn or refused.
+    pub waits: bool,
+    /// The lock.
+    pub lock: Name,
+    /// The number of the session.
+    pub session: u64,
+    /// The description of the client.
+    pub client: Arc<str>,
 }
 
 /// What can happen to a grant.

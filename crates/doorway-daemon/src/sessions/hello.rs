@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Reply, Scope, SessionId,
-    VERSIONS, Welcome,
+    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, NodeIdentity, Refusal, Reply,
+    Scope, SessionId, VERSIONS, Welcome,
 };
 
 use super::event::{EventKind, Opening, Output, ProcessId};
 use super::open::Begin;
-use super::refusals::{gone, refusal, stopping};
+use super::refusals::{gone, refusal, stopping, unnamed};
 use super::session::{Session, UNLIMITED, cut, ttl_ms};
 use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
@@ -51,6 +51,7 @@ impl Sessions {
                     ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
+                    directory: Some(self.setup.directory),
                 };
                 // The outbox puts this before everything that the client was told meanwhile.
                 let greet = Output::Greet(connection, Box::new(Ok(welcome)), then);
@@ -92,24 +93,25 @@ impl Sessions {
                 number
             }
             doorway_protocol::Opening::Resume {
+                node,
                 session: id,
                 secret,
                 ttl_ms,
                 life,
-                mut held,
+                held,
                 waiting,
                 ..
             } => {
-                let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
-                for more in claims {
-                    held.extend(more.held);
-                    waiting.extend(more.waiting);
-                }
+                let (held, waiting) = all_claims(held, waiting, claims);
                 let known = self.open.get(&id.0);
                 let proven = |session: &Session| {
                     same_client(&session.principal, &principal)
                         && secret::same(&session.secret.0, &secret.0)
                 };
+                // The secret of a session that we have proves that it is ours.
+                if !known.is_some_and(proven) {
+                    self.check_own(node.as_ref())?;
+                }
                 if known.is_some_and(|session| !proven(session)) {
                     return Err(gone());
                 }
@@ -125,6 +127,11 @@ impl Sessions {
                     if id.0 > self.former.last {
                         return Err(gone());
                     }
+                    // A claim that nothing but the client vouches for is believed only if the
+                    // session was one of ours.
+                    if node.is_none() && !held.is_empty() && self.former.believes(id.0, remote) {
+                        return Err(unnamed());
+                    }
                     self.check_lease_known()?;
                     let ttl = self.ttl(ttl_ms, life, remote, process);
                     let (number, principal) = (id.0, Arc::clone(&principal));
@@ -132,7 +139,7 @@ impl Sessions {
                         Begin { number, secret, principal, client, ttl, life, remote, process };
                     self.open_session(now, begin, out)?;
                 }
-                let reclaimed = self.reclaim(id.0, &held, remote, out);
+                let reclaimed = self.reclaim(id.0, &held, (node.is_some(), remote), out);
                 let resumed = Resumed { number: id.0, held, waiting, reclaimed };
                 self.resume(now, &resumed, lost, then, out);
                 id.0
@@ -198,6 +205,24 @@ impl Sessions {
         for ask in unwanted {
             self.abandon(ask, out);
         }
+    }
+
+    /// Refuse to go on with the session of another node. If that has our name, it was this node
+    /// before its directory was lost, and keeps nothing any more.
+    fn check_own(&self, node: Option<&NodeIdentity>) -> Result<(), Refusal> {
+        let Some(node) = node else { return Ok(()) };
+        let ours = &self.setup;
+        if node.name != ours.node {
+            let (name, its) = (cut(&node.name, DESCRIPTION), &ours.node);
+            let text = format!("the session is one of node {name}, and this is node {its}");
+            return Err(refusal(Code::Elsewhere, text));
+        }
+        if node.directory != ours.directory {
+            let text = "the node has another data directory than when it opened the session, so \
+                        nothing is left of the session; open a new one";
+            return Err(refusal(Code::Gone, text));
+        }
+        Ok(())
     }
 
     /// Refuse what the node does not do any more. While it drains, sessions go on until they hold
@@ -291,4 +316,18 @@ fn version((lowest, highest): (u16, u16)) -> Result<u16, Refusal> {
          {our_highest}: update the older one"
     );
     Err(refusal(Code::Invalid, text))
+}
+
+/// The claims of a hello together with those that were too many for its frame.
+fn all_claims(
+    mut held: Vec<Claim>,
+    waiting: Vec<u64>,
+    further: Vec<Claims>,
+) -> (Vec<Claim>, BTreeSet<u64>) {
+    let mut waiting: BTreeSet<u64> = waiting.into_iter().collect();
+    for more in further {
+        held.extend(more.held);
+        waiting.extend(more.waiting);
+    }
+    (held, waiting)
 }

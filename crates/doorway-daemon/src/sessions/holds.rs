@@ -17,15 +17,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Fence, Life, Moment, Name, Refusal, Reply};
+use doorway_protocol::{Code, Fence, Life, Moment, Name, Refusal, Reply};
 
-use super::acquire::Progress;
+use super::acquire::{Asking, Progress};
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, Output};
-use super::refusals::gone;
+use super::refusals::{gone, refusal};
 use super::rewrite::Rewriting;
 use super::session::Session;
 use super::{Sessions, same_client};
 use crate::principal::Principal;
+
+/// How long a request may wait until the group has agreed to keep its grant. Electing a leader
+/// takes up to three seconds.
+pub(super) const AGREEMENT: Duration = Duration::from_secs(5);
 
 /// What the group is asked to keep, and what waits for that.
 #[derive(Clone, Debug, Default, Hash)]
@@ -108,7 +112,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         if let Some(asking) = self.asks.get(&ask) {
-            let Progress::Holding(fence) = asking.state else { return };
+            let Progress::Holding(fence, _) = asking.state else { return };
             let number = asking.session;
             match kept {
                 Ok(()) => {
@@ -148,6 +152,28 @@ impl Sessions {
                     out.push(Output::Answer(call, Answer::Refused(refusal.clone())));
                 }
             }
+        }
+    }
+
+    /// Refuse requests to which the group has not agreed in time. If it agrees after all, the node
+    /// drops the hold. Grants that were restored from the ledger have no such limit.
+    pub(super) fn refuse_unkept(&mut self, now: Moment, out: &mut Vec<Output>) {
+        let late = |asking: &Asking| match asking.state {
+            Progress::Holding(_, since) => now.since(since) >= AGREEMENT,
+            _ => false,
+        };
+        let late: Vec<AskId> =
+            self.asks.iter().filter(|(_, it)| late(it)).map(|(ask, _)| *ask).collect();
+        for ask in late {
+            let Some(asking) = self.asks.get(&ask) else { continue };
+            let text = format!(
+                "the group did not agree within {} s that it keeps `{}` for longer than a lease of \
+                 its members: try again; `doorway members` tells more",
+                AGREEMENT.as_secs(),
+                asking.lock
+            );
+            let refused = Err(refusal(Code::Unavailable, text));
+            self.held_by_group(now, ask, Duration::ZERO, refused, out);
         }
     }
 

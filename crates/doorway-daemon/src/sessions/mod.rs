@@ -47,7 +47,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use doorway_protocol::{Fence, Moment, Name, NamePattern, Refusal, Reply, Request, Scope};
+use doorway_protocol::{
+    DirectoryId, Fence, Moment, Name, NamePattern, Refusal, Reply, Request, Scope,
+};
 
 use crate::principal::{Principal, Right};
 use crate::settings::{ClientSettings, Limits};
@@ -67,7 +69,7 @@ pub use promise::NodeLease;
 pub(crate) use counters::{Counters, WAITS};
 pub use event::{
     Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, News,
-    Opening, Output, ProcessId,
+    Opening, Output, ProcessId, WaitNews,
 };
 
 /// The settings of the sessions.
@@ -75,13 +77,15 @@ pub use event::{
 pub struct Setup {
     /// The name of the node.
     pub node: String,
+    /// The data directory of the node. Together with the name, it tells which sessions are its own.
+    pub directory: DirectoryId,
     /// Who shares the locks of the node.
     pub scope: Scope,
     /// The limits of clients.
     pub limits: Limits,
     /// How many requests may wait at the node.
     pub outstanding: usize,
-    /// The patterns of the configuration, each with the number of permits of its locks.
+    /// The patterns of the rules for locks, each with the number of permits of its locks.
     pub rules: Vec<(NamePattern, u32)>,
     /// The clients that may connect over TCP.
     pub clients: Vec<ClientSettings>,
@@ -247,6 +251,7 @@ impl Sessions {
                 self.break_lock(&principal, &lock, fence, out);
             }
             Input::Configure(limits, clients) => self.configure(*limits, clients),
+            Input::Rules(rules) => Arc::make_mut(&mut self.setup).rules = rules,
             Input::Lease(lease) => self.set_lease(now, lease, out),
             Input::Tick => self.tick(now, out),
             Input::Restored(contents) => self.restore(now, *contents, out),

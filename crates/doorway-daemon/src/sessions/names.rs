@@ -29,11 +29,7 @@ pub(crate) fn prepare(config: &mut Config) {
     if config.members.len() > 1 {
         return;
     }
-    let rule = |permits| RuleConfig {
-        pattern: format!("{BEGINNING}{permits}/*"),
-        algorithm: "raymond-k".into(),
-        permits,
-    };
+    let rule = |permits| RuleConfig::new(format!("{BEGINNING}{permits}/*"), "raymond-k", permits);
     // The first rule that fits counts, and the pattern of a user may fit every name.
     config.rules.splice(..0, (2..=MAX).map(rule));
 }

@@ -61,6 +61,13 @@ impl Sessions {
         }
     }
 
+    /// How much longer a session lives if its client is not heard any more, in
+    /// milliseconds. A session that lives as long as its processes has no such time.
+    pub(crate) fn expires(&self, now: Moment, session: u64) -> Option<u64> {
+        let deadline = self.open.get(&session)?.deadline()?;
+        Some(crate::clock::ms(deadline.since(now)))
+    }
+
     /// Whether nothing is granted any more.
     pub fn is_stopping(&self) -> bool {
         matches!(self.stage, Stage::Draining | Stage::Stopped)

@@ -12,6 +12,14 @@ pub(crate) fn gone() -> Refusal {
     refusal(Code::Gone, "the session has ended; open a new one")
 }
 
+/// The reason why a client cannot claim what it held: it does not say which node gave its session.
+pub(super) fn unnamed() -> Refusal {
+    let text = "the node has lost its list of sessions, and cannot tell whether this one was its \
+                own: clients of version 0.1.0 do not say which node opened their session; update \
+                the client";
+    refusal(Code::Gone, text)
+}
+
 pub(crate) fn stopping() -> Refusal {
     refusal(Code::Unavailable, "the node is stopping; ask again when it is back")
 }

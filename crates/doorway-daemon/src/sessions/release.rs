@@ -112,13 +112,13 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask) else { return };
         match asking.state {
             Progress::Asked | Progress::Queued(_) => out.push(Output::Abandon(ask)),
-            Progress::Holding(fence) => {
+            Progress::Holding(fence, _) => {
                 self.drop_hold(ask, fence, out);
                 out.push(Output::Release(ask));
             }
             Progress::Reclaiming(..) | Progress::Writing { .. } => out.push(Output::Release(ask)),
         }
-        self.forget_ask(ask);
+        self.forget_ask(ask, out);
     }
 
     /// End a grant: erase it from the ledger, report its end, and give it back to the node.

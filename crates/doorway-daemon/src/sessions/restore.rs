@@ -31,6 +31,14 @@ pub(super) struct Former {
     pub(super) waits_for: BTreeSet<u64>,
 }
 
+impl Former {
+    /// Is a client believed what it claims, although the ledger does not have it? The session must
+    /// be one of this node: see `Sessions::check_own`.
+    pub(super) fn believes(&self, number: u64, remote: bool) -> bool {
+        self.lacking && remote && number <= self.last
+    }
+}
+
 impl Sessions {
     /// Go on with what the former process left.
     pub(super) fn restore(&mut self, now: Moment, contents: LedgerContents, out: &mut Vec<Output>) {
@@ -161,16 +169,17 @@ impl Sessions {
         Some(held)
     }
 
-    /// Let a session hold again what its client claims, if the ledger may lack it.
+    /// Let a session hold again what its client claims, if the ledger may lack it. `named` says
+    /// whether the client has named the node of its session.
     pub(super) fn reclaim(
         &mut self,
         number: u64,
         claims: &[Claim],
-        remote: bool,
+        (named, remote): (bool, bool),
         out: &mut Vec<Output>,
     ) -> BTreeSet<(Name, Fence)> {
         let awaited = self.former.waits_for.remove(&number);
-        let believed = awaited || self.former.lacking && remote && number <= self.former.last;
+        let believed = awaited || named && self.former.believes(number, remote);
         if !believed || !matches!(self.stage, Stage::Reclaiming(_)) {
             return BTreeSet::new();
         }

@@ -50,6 +50,7 @@ impl Sessions {
         }
         self.forget_leases(now);
         self.forget_lost(now, out);
+        self.refuse_unkept(now, out);
         self.serve_if_due(now, out);
         let until = match self.stage {
             Stage::Reclaiming(until) => Some(until),

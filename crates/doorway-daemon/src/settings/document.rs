@@ -170,6 +170,19 @@ impl<'a, 't> Section<'a, 't> {
 
     /// A whole number; 0 if the table of settings has no default.
     pub(super) fn count(&self, name: &str) -> u64 {
+        self.counted(name).map_or(0, |at| at.value)
+    }
+
+    /// A text, or a whole number as a text, if the file or the table of settings has one.
+    pub(super) fn text_or_count(&self, name: &str) -> Option<Located<String>> {
+        if !matches!(self.key(name).kind, Kind::Count(..)) {
+            return self.text(name);
+        }
+        let Located { line, value } = self.counted(name)?;
+        Some(Located { line, value: value.to_string() })
+    }
+
+    fn counted(&self, name: &str) -> Option<Located<u64>> {
         let Kind::Count(least, most) = self.key(name).kind else {
             panic!("`{name}` is not a number")
         };
@@ -177,7 +190,14 @@ impl<'a, 't> Section<'a, 't> {
         let read = |value: &DeValue<'_>| {
             value::integer(value).filter(|number| (least..=most).contains(number))
         };
-        self.value(name, &wanted, read, |text| text.parse().ok()).map_or(0, |at| at.value)
+        self.value(name, &wanted, read, |text| text.parse().ok())
+    }
+
+    /// True or false; false if the table of settings has no default.
+    pub(super) fn switch(&self, name: &str) -> bool {
+        debug_assert!(matches!(self.key(name).kind, Kind::Switch), "`{name}` is not a switch");
+        let read = self.value(name, "true or false", DeValue::as_bool, |text| text.parse().ok());
+        read.is_some_and(|at| at.value)
     }
 
     /// A time, if the file or the table of settings has one.

@@ -47,6 +47,7 @@ impl Settings {
             sessions: None,
             http: None,
             hosts: Vec::new(),
+            page: false,
             clients: Vec::new(),
             tls: None,
             limits: Limits::default(),

@@ -1,11 +1,13 @@
 //! The settings of a group that agrees on its members.
 
+use std::path::Path;
 use std::time::Duration;
 
+use doorway_members::EtcdAccess;
 use doorway_node::{Config, MemberConfig};
 
 use super::document::{Diagnostics, Located, Section, shown};
-use super::value;
+use super::{etcd, value};
 
 /// The settings of a group that agrees on its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,11 +18,14 @@ pub struct MembersSettings {
     pub join: Vec<String>,
     /// The lease of members, until the group has one.
     pub lease: Duration,
+    /// The etcd by which the members agree; none if they agree by Raft.
+    pub etcd: Option<EtcdAccess>,
 }
 
 /// Read `[members]`, if the file has it. The node then is its own only member in `config`.
 pub(super) fn members(
     top: &Section<'_, '_>,
+    file: &Path,
     config: &mut Config,
     is_fixed: bool,
 ) -> Option<MembersSettings> {
@@ -34,17 +39,13 @@ pub(super) fn members(
                       members agree";
         diagnostics.wrong(section.line, "a file has [members] or [[member]], not both", remedy);
     }
-    if let Some(Located { line, value }) = section.text("agree")
-        && value != "raft"
-    {
-        let (what, remedy) = match value.as_str() {
-            "etcd" => ("agreement by etcd is not offered yet".to_owned(), "write agree = \"raft\""),
-            other => {
-                (format!("members cannot agree by \"{}\"", shown(other)), "write agree = \"raft\"")
-            }
-        };
-        diagnostics.wrong(line, what, remedy);
+    let agree = section.text("agree");
+    let by_etcd = agree.as_ref().is_some_and(|at| at.value == "etcd");
+    if let Some(Located { line, value }) = agree.filter(|at| at.value != "raft" && !by_etcd) {
+        let what = format!("members cannot agree by \"{}\"", shown(&value));
+        diagnostics.wrong(line, what, "write agree = \"raft\" or agree = \"etcd\"");
     }
+    let etcd = etcd::access(&section, file, by_etcd);
     if let Some(Located { line, .. }) = top.text("record") {
         let what = "a recording names the members of its group once, so a group that agrees on its \
                     members cannot be recorded";
@@ -77,7 +78,7 @@ pub(super) fn members(
         let what = "a node with peers needs a directory that survives restarts";
         diagnostics.wrong(section.line, what, "add data = \"/var/lib/doorway\"");
     }
-    Some(MembersSettings { address, join, lease: section.time("lease").unwrap_or_default() })
+    Some(MembersSettings { address, join, lease: section.time("lease").unwrap_or_default(), etcd })
 }
 
 fn check(diagnostics: &Diagnostics, key: &str, line: Option<usize>, address: &str) {

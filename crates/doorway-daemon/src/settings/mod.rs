@@ -3,6 +3,7 @@
 mod check;
 mod clients;
 mod document;
+mod etcd;
 mod files;
 pub mod local;
 mod members;
@@ -16,6 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use doorway_node::LockRules;
 use doorway_protocol::Scope;
 use ring::digest::{SHA256, digest};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -59,6 +61,8 @@ pub struct Settings {
     pub http: Option<String>,
     /// The names by which HTTP clients may address this host, besides its IP addresses.
     pub hosts: Vec<String>,
+    /// Whether HTTP serves the live page.
+    pub page: bool,
     /// The clients that may connect over TCP.
     pub clients: Vec<ClientSettings>,
     /// The files from which `node.tls` was read. They are read again when they change.
@@ -105,25 +109,25 @@ pub enum Proof<'a> {
 impl Settings {
     /// Read a file and all files that it names. All mistakes are reported at once.
     pub fn load(file: &Path, overrides: &Overrides) -> Result<Self, Mistakes> {
-        let shown = file.display().to_string();
-        match std::fs::read(file) {
-            Err(error) => Err(Mistakes::one(
-                format!("cannot read {shown}: {error}"),
-                "`doorway help serve` shows how to begin",
-            )),
-            Ok(bytes) => match String::from_utf8(bytes) {
-                Ok(text) => {
-                    let source = Some((file.to_owned(), overrides.clone()));
-                    Ok(Self { source, ..Self::parse(&text, file, overrides)? })
-                }
-                Err(_) => Err(Mistakes::one(format!("{shown} is not UTF-8"), "write it in TOML")),
-            },
-        }
+        let source = Some((file.to_owned(), overrides.clone()));
+        Ok(Self { source, ..Self::parse(&text_of(file)?, file, overrides)? })
     }
 
     /// Read the text of a file, and all files that it names.
     pub fn parse(text: &str, file: &Path, overrides: &Overrides) -> Result<Self, Mistakes> {
         read::settings(text, file, overrides)
+    }
+
+    /// Read the rules for locks of a file: its `[[lock]]` tables and `algorithm`. They have to work
+    /// for every number of members. The rest of the file may be missing, and is not looked at. All
+    /// mistakes are reported at once.
+    pub fn load_rules(file: &Path) -> Result<LockRules, Mistakes> {
+        Self::parse_rules(&text_of(file)?, file)
+    }
+
+    /// Read the rules for locks of the text of a file, as [`Settings::load_rules`] does.
+    pub fn parse_rules(text: &str, file: &Path) -> Result<LockRules, Mistakes> {
+        read::rules_only(text, file)
     }
 
     /// Identify a client by its proof; `None` if the settings do not list such a client.
@@ -149,6 +153,17 @@ impl Settings {
         let ClientSettings { name, rights, .. } = known;
         Some(Principal { name: format!("client {name}"), uid: None, rights: rights.clone() })
     }
+}
+
+/// The text of a file.
+fn text_of(file: &Path) -> Result<String, Mistakes> {
+    let shown = file.display();
+    let bytes = std::fs::read(file).map_err(|error| {
+        let remedy = "`doorway help serve` shows how to begin";
+        Mistakes::one(format!("cannot read {shown}: {error}"), remedy)
+    })?;
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| Mistakes::one(format!("{shown} is not UTF-8"), "write it in TOML"))
 }
 
 /// A Unix socket.

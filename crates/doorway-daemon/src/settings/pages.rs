@@ -117,6 +117,7 @@ fn kind(kind: &Kind) -> String {
         Kind::Count(least, most) => format!("number from {least} to {most}"),
         Kind::Time(least, most) => format!("time from {} to {}", written(*least), written(*most)),
         Kind::Mode => "octal text".to_owned(),
+        Kind::Switch => "true or false".to_owned(),
         Kind::Texts(_) => "list of texts".to_owned(),
         Kind::Table(_) => "table".to_owned(),
         Kind::Tables(_) => "list of tables".to_owned(),

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use doorway_node::{Config, MemberConfig, RuleConfig};
+use doorway_node::members::RULES_LIMIT;
+use doorway_node::{Arrangement, Config, LockRules, MemberConfig, RuleConfig};
 use doorway_protocol::nearest::nearest;
 use doorway_protocol::{LABEL, Scope, is_label};
 
@@ -28,6 +29,30 @@ pub(super) fn settings(
     let all = diagnostics.into_mistakes();
     if all.is_empty() {
         return Ok(made);
+    }
+    Err(Mistakes { file: Some(file.display().to_string()), all })
+}
+
+/// Read the rules for locks, and nothing else of the file.
+pub(super) fn rules_only(text: &str, file: &Path) -> Result<LockRules, Mistakes> {
+    let diagnostics = Diagnostics::new(text);
+    let table = diagnostics.parse(text);
+    let top = Section::new(&diagnostics, table.get_ref(), &table.span(), &TOP);
+    let (mut config, mut lines) = (Config::default(), Lines::default());
+    if let Some(Located { line, value }) = top.text("algorithm") {
+        (config.algorithm, lines.algorithm) = (value, line);
+    }
+    rules(&top, &mut config, &mut lines);
+    check::node(&diagnostics, &config, true, &lines);
+    let rules = config.lock_rules();
+    let bytes = rules.tables().bytes();
+    if bytes > RULES_LIMIT {
+        let what = format!("the rules have {bytes} bytes, of which {RULES_LIMIT} are allowed");
+        diagnostics.wrong(None, what, "let fewer patterns match more names");
+    }
+    let all = diagnostics.into_mistakes();
+    if all.is_empty() {
+        return Ok(rules);
     }
     Err(Mistakes { file: Some(file.display().to_string()), all })
 }
@@ -62,6 +87,7 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
         sessions: door(&top.table("sessions"), has_tls, &clients),
         http: door(&http, has_tls, &clients),
         hosts: hosts(&http),
+        page: http.is_there() && http.switch("page"),
         clients,
         tls: tls.map(|tls| tls.files),
         limits: limits(&limits_table),
@@ -103,7 +129,7 @@ fn node(
     config.handovers = top.count("handovers") as u32;
     let path = |key: &str| top.text(key).map(|at| beside(file, &at.value));
     config.data = overrides.data.clone().or(path("data"));
-    let agreed = members(top, &mut config, is_fixed);
+    let agreed = members(top, file, &mut config, is_fixed);
     if config.data.is_none() && config.members.len() == 1 {
         // Without a directory fences would begin anew, and former holders would be forgotten.
         // Members of a group must name theirs, because several may share a machine.
@@ -150,7 +176,8 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         let names = section.text("names");
         let permits = section.count("permits") as u32;
         let algorithm = section.text("algorithm");
-        let inherited = algorithm.is_none() && permits == 1;
+        let arrangement = arrangement(&section);
+        let inherited = algorithm.is_none() && permits == 1 && arrangement.is_default();
         // Only one algorithm serves permits, so it need not be named.
         let default = if permits > 1 { "raymond-k" } else { &config.algorithm };
         let algorithm = algorithm.map_or_else(|| default.to_owned(), |at| at.value);
@@ -160,8 +187,21 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
             top.diagnostics.wrong(line, what, "begin the name with another character");
         }
         lines.locks.push(LockLine { pattern: pattern.clone(), line, inherited });
-        config.rules.push(RuleConfig { pattern, algorithm, permits });
+        config.rules.push(RuleConfig { pattern, algorithm, permits, arrangement });
     }
+}
+
+/// How a `[[lock]]` arranges the members.
+fn arrangement(section: &Section<'_, '_>) -> Arrangement {
+    let mut arrangement = Arrangement::default();
+    for key in Arrangement::KEYS {
+        let Some(Located { line, value }) = section.text_or_count(key) else { continue };
+        if let Err(why) = arrangement.set(key, &value) {
+            let (what, remedy) = why.split_once("; ").unwrap_or((&why, ""));
+            section.diagnostics.wrong(line, format!("`{key}`: {what}"), remedy);
+        }
+    }
+    arrangement
 }
 
 fn unix(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Option<Socket> {

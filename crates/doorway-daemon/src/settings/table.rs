@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use Kind::{Count, Mode, Tables, Text, Texts, Time};
+use Kind::{Count, Mode, Switch, Tables, Text, Texts, Time};
 use Value::{Default, Example, Heading, Required, Set};
 use doorway_protocol::nearest::nearest;
 
@@ -41,6 +41,8 @@ pub(super) enum Kind {
     Time(Duration, Duration),
     /// Permissions of a file, in octal.
     Mode,
+    /// True or false.
+    Switch,
     /// A list of texts. The text here says of what.
     Texts(&'static str),
     /// A table, which the file has at most once.
@@ -70,6 +72,9 @@ const fn key(name: &'static str, kind: Kind, value: Value, about: &'static str) 
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
+
+/// The authorities that Debian and its relatives trust.
+pub(super) const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The range of a number that only memory limits.
 const NUMBER: Kind = Count(1, 1 << 30);
@@ -198,9 +203,10 @@ pub(super) static MEMBERS: Table = Table {
     keys: &[
         key(
             "agree",
-            Text("\"raft\""),
+            Text("\"raft\" or \"etcd\""),
             Default("raft"),
-            "How the members agree: \"raft\" needs nothing besides the nodes themselves.",
+            "How the members agree: \"raft\" needs nothing besides the nodes themselves, \"etcd\" \
+             uses an etcd that you have. All members of a group agree in the same way.",
         ),
         key(
             "address",
@@ -222,6 +228,44 @@ pub(super) static MEMBERS: Table = Table {
             Default("10s"),
             "How long the group waits for a silent member before it goes on without that member. \
              `doorway members init` uses it; afterwards `doorway members lease` changes the lease.",
+        ),
+        key(
+            "etcd",
+            Texts("a list of URLs, as [\"https://e1.example:2379\"]"),
+            Example("[\"https://e1.example:2379\", \"https://e2.example:2379\"]"),
+            "With agree = \"etcd\": the servers of etcd, http:// or https://. All of them belong \
+             to one cluster. The keys of the group begin with /doorway/GROUP/.",
+        ),
+        key(
+            "etcd_ca",
+            Text("a file with certificates"),
+            Default(AUTHORITIES),
+            "The authority that has issued the certificates of etcd, for https://.",
+        ),
+        key(
+            "etcd_certificate",
+            Text("a file with a certificate"),
+            Example("etcd-client.crt"),
+            "The certificate that this node shows to etcd, if etcd asks for one.",
+        ),
+        key(
+            "etcd_key",
+            Text("a file with a key"),
+            Example("etcd-client.key"),
+            "The key of `etcd_certificate`.",
+        ),
+        key(
+            "etcd_user",
+            Text("the name of a user of etcd"),
+            Example("doorway"),
+            "The user of etcd, if etcd asks for one. The user needs to read and write all keys \
+             that begin with /doorway/GROUP/.",
+        ),
+        key(
+            "etcd_password",
+            Text("a file with a password"),
+            Example("etcd.password"),
+            "The file with the password of `etcd_user`.",
         ),
     ],
 };
@@ -277,7 +321,8 @@ static LOCK: Table = Table {
     title: "[[lock]]",
     place: "under [[lock]]",
     about: "A rule for the locks whose names match. The first rule that matches a name counts. All \
-            members need the same rules in the same order.",
+            members need the same rules in the same order. In a group with [members], the rules on \
+            which the group has agreed count instead; `doorway members rules` changes them.",
     keys: &[
         key(
             "names",
@@ -298,6 +343,55 @@ static LOCK: Table = Table {
             Default("1"),
             "How many clients may hold such a lock at once (a counting semaphore). Above 1 the \
              algorithm is `raymond-k`.",
+        ),
+        key(
+            "permits_per_node",
+            Count(1, 16_777_216),
+            Example("1"),
+            "How many of the permits the clients of one node may hold at once, for `raymond-k`. \
+             Without this key they may hold all of them. Fewer permits per node make an entry \
+             cheaper: with one it costs at most 2(N-1) messages.",
+        ),
+        key(
+            "quorums",
+            Text("a construction, as \"grid\", or the quorum of each member, as \"a=a,b; b=b,a\""),
+            Example("grid"),
+            "How the quorums of `maekawa` and its relatives are made: projective-plane, \
+             degenerate-plane, grid, triangle, triangle:1, triangle:2, cyclic, majority, weighted; \
+             or the quorum of each member by hand, as \"a=a,b; b=b,c; c=c,a\". Any two quorums \
+             must have a member in common. Without this key it is the construction with the \
+             smallest quorums.",
+        ),
+        key(
+            "weights",
+            Text("the weight of each member, as \"a=2, b=1, c=1\""),
+            Example("a=2, b=1, c=1"),
+            "The weight of each member's vote, for `weighted-majority` and for `weighted` quorums. \
+             A member that is not named has one vote. Without this key the first member has two \
+             votes.",
+        ),
+        key(
+            "tree",
+            Text("chain, star, balanced:K, or the parent of each member, as \"b=a, c=a\""),
+            Example("star"),
+            "The tree of `raymond-tree`, and of `suzuki-kasami` with the topology `tree`: chain, \
+             star or balanced:K with the first member as the root, or the parent of each member \
+             but the root, as \"b=a, c=a, d=b\". Without this key it is balanced:2.",
+        ),
+        key(
+            "topology",
+            Text("mesh, ring or tree"),
+            Example("ring"),
+            "The links along which the messages of `suzuki-kasami` travel: mesh, ring or tree. \
+             Without this key it is mesh.",
+        ),
+        key(
+            "coordinator",
+            Text("the name of a member"),
+            Example("a"),
+            "The member that decides, for `central`. Without this key each lock has a coordinator \
+             of its own, which follows from the names of the lock and the members, so that the \
+             locks are spread over all members.",
         ),
     ],
 };
@@ -332,6 +426,12 @@ static HTTP: Table = Table {
             Texts("a list of names of this host"),
             Example("[\"locks.example\"]"),
             "The names by which clients may address this host, besides its IP addresses.",
+        ),
+        key(
+            "page",
+            Switch,
+            Default("false"),
+            "Whether to serve the live page at /page. Its files need no token; what it shows does.",
         ),
     ],
 };

@@ -37,19 +37,23 @@ fn the_document_describes_every_route() {
             "get /health",
             "get /metrics",
             "get /v1/events",
+            "get /v1/group",
             "get /v1/locks",
             "get /v1/locks/{name}",
             "get /v1/members",
             "get /v1/status",
             "post /v1/locks/{name}/acquire",
             "post /v1/locks/{name}/break",
+            "post /v1/locks/{name}/record",
             "post /v1/locks/{name}/release",
             "post /v1/locks/{name}/renew",
             "post /v1/locks/{name}/withdraw",
         ]
     );
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    for name in ["Lease", "LockReport", "Locks", "NodeStatus", "Problem", "GrantEvent"] {
+    for name in
+        ["Lease", "LockView", "LockList", "GroupReport", "NodeStatus", "Problem", "GrantEvent"]
+    {
         assert!(schemas.contains_key(name), "{name}");
     }
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));

@@ -2,6 +2,7 @@
 
 mod client;
 mod documents;
+mod group;
 mod locks;
 mod news;
 mod remote;

@@ -64,11 +64,15 @@ impl Drop for Remote {
 
 impl Remote {
     pub(crate) fn start() -> Self {
+        Self::start_with(FILE)
+    }
+
+    fn start_with(text: &str) -> Self {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).expect("a directory can be made");
         furnish(&place);
-        let settings = Settings::parse(FILE, &place.join("doorway.toml"), &Overrides::default());
+        let settings = Settings::parse(text, &place.join("doorway.toml"), &Overrides::default());
         let settings = settings.unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let runtime = runtime();
         let (service, address) = runtime.block_on(async {
@@ -250,4 +254,54 @@ fn the_expiry_of_certificates_is_among_the_metrics() {
         let value: u64 = value.unwrap_or_else(|| panic!("{name} in {text}")).parse().unwrap();
         assert!(value > 1_790_000_000, "{value}");
     }
+}
+
+#[test]
+fn exactly_the_files_of_the_page_need_no_token() {
+    let remote = Remote::start_with(&FILE.replace("[http]\n", "[http]\npage = true\n"));
+    for path in ["/page", "/page/live.css", "/page/js/live.js", "/page/js/dom.js"] {
+        let file = remote.ask(&[], ("GET", path), None);
+        assert_eq!(file.status, 200, "{path}: {file:?}");
+        assert!(file.head.contains("content-security-policy: default-src 'none'"), "{file:?}");
+        assert!(file.head.contains("x-content-type-options: nosniff"), "{file:?}");
+    }
+    let others =
+        ["/page/", "/page/js/lab.js", "/page/../v1/status", "/pages", "/v1/group", "/v1/locks"];
+    for path in others {
+        remote.ask(&[], ("GET", path), None).problem(401, "unauthorized", "token");
+    }
+    remote.ask(&[], ("POST", "/page"), None).problem(401, "unauthorized", "token");
+    let strange = [("host", "evil.example")];
+    remote.ask(&strange, ("GET", "/page"), None).problem(403, "forbidden", "not called");
+    let wrong = [("authorization", "Bearer wrong")];
+    remote.ask(&wrong, ("GET", "/page"), None).problem(401, "unauthorized", "token");
+    let right = format!("Bearer {TOKEN}");
+    let known = [("authorization", right.as_str())];
+    remote.ask(&known, ("GET", "/page/js/lab.js"), None).problem(404, "not-found", "no such file");
+}
+
+#[test]
+fn without_the_setting_there_is_no_page() {
+    let remote = Remote::start();
+    remote.ask(&[], ("GET", "/page"), None).problem(401, "unauthorized", "token");
+    let right = format!("Bearer {TOKEN}");
+    let known = [("authorization", right.as_str())];
+    remote.ask(&known, ("GET", "/page"), None).problem(404, "not-found", "nothing at this path");
+}
+
+#[test]
+fn a_client_sees_its_own_locks_alone_in_the_list_of_the_group_and_records_no_others() {
+    let remote = Remote::start();
+    remote.acquire(TOKEN, "secret", &json!({})).expect(200);
+    remote.acquire(CI, "deploy%2Fa", &json!({})).expect(200);
+    let ci = format!("Bearer {CI}");
+    let ci = [("authorization", ci.as_str())];
+    for path in ["/v1/locks?group=true", "/v1/locks?group=true&order=wait"] {
+        let list = remote.ask(&ci, ("GET", path), None).expect(200);
+        assert_eq!(list["locks"].as_array().map(Vec::len), Some(1), "{list}");
+        assert_eq!(list["locks"][0]["lock"], "deploy/a");
+    }
+    let body = json!({ "for_ms": 1 });
+    let record = ("POST", "/v1/locks/secret/record");
+    remote.ask(&ci, record, Some(&body)).problem(403, "forbidden", "");
 }

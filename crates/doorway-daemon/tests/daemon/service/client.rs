@@ -147,6 +147,7 @@ pub(crate) fn claim(lock: &str, fence: Fence) -> Claim {
 pub(crate) fn resume(welcome: &Welcome, held: Vec<Claim>) -> Opening {
     let (session, secret) = welcome.session.expect("a session");
     Opening::Resume {
+        node: None,
         session,
         secret,
         ttl_ms: 10_000,

@@ -136,6 +136,7 @@ impl Remembered {
     /// Resume with claims, and return those that are lost.
     fn resume(&mut self, daemon: &Daemon, held: Vec<Claim>) -> Result<Vec<Claim>, Code> {
         let opening = Opening::Resume {
+            node: None,
             session: self.session,
             secret: self.secret,
             ttl_ms: self.ttl_ms,

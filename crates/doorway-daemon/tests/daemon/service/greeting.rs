@@ -61,6 +61,7 @@ fn grants_during_a_resume_are_told_after_the_greeting() {
         let number = waiter.ask("a", Wait::Forever);
         server.until("it waits", |service| service.status().waiting == 1);
         let opening = Opening::Resume {
+            node: None,
             session,
             secret,
             ttl_ms: 10_000,

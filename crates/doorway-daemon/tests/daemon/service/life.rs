@@ -157,6 +157,7 @@ fn a_session_is_resumed_over_another_connection() {
         request,
     };
     let resume = |secret, held: Vec<Claim>| Opening::Resume {
+        node: None,
         session,
         secret,
         ttl_ms: 10_000,

@@ -246,7 +246,7 @@ fn events_report_what_happens_to_grants() {
     client.reply();
     client.reply();
     let kinds: Vec<_> = std::iter::from_fn(|| events.try_recv().ok())
-        .map(|event| (event.kind, event.lock.to_string(), event.fence))
+        .map(|event| (event.kind, event.lock.to_string(), event.fence.unwrap()))
         .collect();
     let expected = [
         (EventKind::Granted, "a".to_owned(), fence),
@@ -262,7 +262,7 @@ fn events_report_what_happens_to_grants() {
 fn a_rule_for_all_names_does_not_affect_permits() {
     let mut settings = settings();
     let (pattern, algorithm) = ("*".to_owned(), "readers-writers".to_owned());
-    settings.node.rules.push(RuleConfig { pattern, algorithm, permits: 1 });
+    settings.node.rules.push(RuleConfig::new(pattern, algorithm, 1));
     let server = Server::start(&settings);
     let mut client = server.session();
     for _ in 0..2 {

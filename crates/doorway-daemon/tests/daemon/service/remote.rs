@@ -137,6 +137,7 @@ fn a_session_outlives_a_cut_connection_until_its_timeout_and_can_be_resumed() {
     let (lock, mode, permits) = (name("ci/a"), Mode::Exclusive, None);
     let held = vec![Claim { lock, mode, permits, fence, request: 1 }];
     let opening = Opening::Resume {
+        node: None,
         session,
         secret,
         ttl_ms: 2500,

@@ -52,7 +52,7 @@ fn the_commented_configuration_is_made_from_the_table() {
 }
 
 /// Only the files that it names are missing, a client has two tokens, there are two kinds of
-/// groups, and one of them cannot be recorded.
+/// groups, one of them cannot be recorded, and no algorithm uses all keys of a rule.
 #[test]
 fn every_key_of_the_commented_configuration_can_be_set() {
     let file = example();
@@ -70,17 +70,20 @@ fn every_key_of_the_commented_configuration_can_be_set() {
             "a client has one token",
             "[members] or [[member]], not both",
             "a group that agrees on its members cannot be recorded",
+            "`etcd` is for members that agree by etcd",
+            "readers-writers has no use for a coordinator",
         ];
         assert!(expected.iter().any(|part| line.contains(part)), "{line}");
     }
-    assert_eq!(said.lines().count(), 1 + 7, "{said}");
+    assert_eq!(said.lines().count(), 1 + 9, "{said}");
 }
 
 #[test]
 fn the_page_about_settings_describes_every_key_of_the_commented_configuration() {
     let (file, page) = (example(), page());
     let keys = file.lines().filter_map(|line| line.trim_start_matches('#').split_once(" = "));
-    let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+    // A sentence may have the same form, but a key is one word.
+    let keys: Vec<&str> = keys.map(|(key, _)| key).filter(|key| !key.contains(' ')).collect();
     assert!(keys.len() >= 35, "{keys:?}");
     for key in keys {
         assert!(page.contains(&format!("| `{key}` |")), "{key}");
@@ -104,9 +107,29 @@ fn every_setting_of_a_file_takes_effect() {
         [[lock]]
         names = "builders"
         permits = 4
+        permits_per_node = 4
         [[lock]]
         names = "reports/*"
         algorithm = "readers-writers"
+        [[lock]]
+        names = "grid/*"
+        algorithm = "maekawa"
+        quorums = "grid"
+        [[lock]]
+        names = "ring/*"
+        topology = "ring"
+        [[lock]]
+        names = "tree/*"
+        algorithm = "raymond-tree"
+        tree = "star"
+        [[lock]]
+        names = "votes/*"
+        algorithm = "weighted-majority"
+        weights = "a=3"
+        [[lock]]
+        names = "desk/*"
+        algorithm = "central"
+        coordinator = "a"
         [links]
         heartbeat = "100ms"
         silence = 2
@@ -128,7 +151,17 @@ fn every_setting_of_a_file_takes_effect() {
     assert_eq!(settings.drain, Duration::from_millis(1500));
     assert_eq!(settings.idle_stop, Some(Duration::from_mins(1)));
     let rules: Vec<_> = node.rules.iter().map(|rule| (&*rule.algorithm, rule.permits)).collect();
-    assert_eq!(rules, [("raymond-k", 4), ("readers-writers", 1)]);
+    assert_eq!(rules[..2], [("raymond-k", 4), ("readers-writers", 1)]);
+    let keys: Vec<_> = node.rules.iter().flat_map(|rule| rule.arrangement.keys()).collect();
+    let expected = [
+        ("permits_per_node", "4"),
+        ("quorums", "grid"),
+        ("topology", "ring"),
+        ("tree", "star"),
+        ("weights", "a=3"),
+        ("coordinator", "a"),
+    ];
+    assert_eq!(keys, expected.map(|(key, value)| (key, value.to_owned())));
     assert_eq!(node.algorithm, "suzuki-kasami");
     assert_eq!(node.heartbeat, Duration::from_millis(100));
     assert_eq!(node.silence, Duration::from_secs(2));
@@ -185,6 +218,47 @@ fn all_mistakes_are_reported_at_once_with_their_lines() {
     assert_eq!(said, std::fs::read_to_string(golden).unwrap(), "GOLDEN=1 writes it anew");
 }
 
+/// Each mistake in how a rule arranges the members is one line with a remedy.
+#[test]
+fn members_that_cannot_be_arranged_are_reported_with_their_line() {
+    let head = "node = \"a\"\n[[member]]\nname = \"a\"\n";
+    for (keys, expected) in [
+        ("algorithm = \"maekawa\"\nquorums = \"gird\"", "7: `quorums`: 'gird' is not a kind of"),
+        (
+            "algorithm = \"maekawa\"\nquorums = \"a=a; b=b\"",
+            "5: the rule for `x` cannot be used: the quorums of `a` and `b` have no member in \
+             common; add a member of one quorum to the other",
+        ),
+        (
+            "algorithm = \"maekawa\"\nquorums = \"a=a,b\"",
+            "5: the rule for `x` cannot be used: `b` is no member; the members are a",
+        ),
+        (
+            "algorithm = \"weighted-majority\"\nweights = \"a=0\"",
+            "5: the rule for `x` cannot be used: all weights are zero; at least one must be",
+        ),
+        (
+            "algorithm = \"raymond-tree\"\ntree = \"a=b, b=a\"",
+            "5: the rule for `x` cannot be used: the tree has a cycle through `b`; give every",
+        ),
+        (
+            "algorithm = \"central\"\ncoordinator = \"b\"",
+            "5: the rule for `x` cannot be used: the coordinator `b` is no member; the members are",
+        ),
+        (
+            "algorithm = \"lamport\"\ntopology = \"ring\"",
+            "5: the rule for `x` cannot be used: lamport has no use for a topology; `doorway list`",
+        ),
+        ("permits = 2\npermits_per_node = 3", "; write a number from 1 to 2"),
+        ("permits = 2\npermits_per_node = 0", "7: `permits_per_node` is 0; it has to be a number"),
+        ("quorums = \"grid\"", "carvalho-roucairol has no use for quorums; `doorway list`"),
+    ] {
+        let said = parse(&format!("{head}[[lock]]\nnames = \"x\"\n{keys}\n")).unwrap_err();
+        assert!(said.contains(expected), "{keys}: {said}");
+        assert_eq!(said.lines().count(), 2, "{said}");
+    }
+}
+
 #[test]
 fn invalid_toml_is_reported_with_its_line() {
     let said =
@@ -214,14 +288,15 @@ fn a_group_needs_certificates_and_a_directory() {
 
 #[test]
 fn a_group_that_agrees_on_its_members_needs_a_name_certificates_and_a_directory() {
-    let said = parse("[members]\njoin = ['b:1', 'b']\nagree = 'etcd'\nlease = '1s'\n").unwrap_err();
+    let said =
+        parse("[members]\njoin = ['b:1', 'b']\nagree = 'paxos'\nlease = '1s'\n").unwrap_err();
     for part in [
         ":1: [members] has no `address`; add `address`",
         ":1: a node of a group that agrees on its members needs a name; add `node",
         ":1: a node with peers needs certificates; add [tls]",
         ":1: a node with peers needs a directory",
         ":2: `join` has \"b\": it has no port; write host:port",
-        ":3: agreement by etcd is not offered yet; write agree = \"raft\"",
+        ":3: members cannot agree by \"paxos\"; write agree = \"raft\" or agree = \"etcd\"",
         ":4: `lease` is \"1s\"; it has to be a time from 2s to 300s",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -229,6 +304,42 @@ fn a_group_that_agrees_on_its_members_needs_a_name_certificates_and_a_directory(
     let both = "node = 'a'\ndata = 'd'\n[members]\naddress = 'a:1'\n[[member]]\nname = 'a'\n";
     let said = parse(both).unwrap_err();
     assert!(said.contains(":3: a file has [members] or [[member]], not both; remove"), "{said}");
+}
+
+#[test]
+fn members_that_agree_by_etcd_say_where_it_is() {
+    let with = |rest: &str| {
+        let text = format!("node = 'a'\ndata = 'd'\n[members]\naddress = 'a:1'\n{rest}\n");
+        parse(&text).unwrap_err()
+    };
+    for (rest, part) in [
+        ("agree = 'etcd'", ":3: members that agree by etcd need its addresses; add etcd = ["),
+        ("agree = 'etcd'\netcd = []", ":3: members that agree by etcd need its addresses"),
+        ("etcd = ['http://e1']", ":3: `etcd` is for members that agree by etcd; add agree ="),
+        ("agree = 'etcd'\netcd = ['e1:2379']", ":6: `etcd` has \"e1:2379\": it begins with"),
+        ("agree = 'etcd'\netcd = ['http://e1', 'http://e2/v3']", ":6: `etcd` has \"http://e2/v3\""),
+        (
+            "agree = 'etcd'\netcd = ['https://e1']\netcd_ca = '/nowhere/ca'",
+            ":7: `etcd_ca`: cannot read /nowhere/ca: No such file",
+        ),
+        (
+            "agree = 'etcd'\netcd = ['https://e1']\netcd_ca = '/dev/null'",
+            ":3: the certificates for etcd cannot be used: the authority has no certificate",
+        ),
+        (
+            "agree = 'etcd'\netcd = ['https://e1']\netcd_key = '/dev/null'",
+            ":3: `etcd_certificate` and `etcd_key` need each other; add `etcd_certificate`",
+        ),
+        (
+            "agree = 'etcd'\netcd = ['http://e1']\netcd_user = 'u'",
+            ":3: `etcd_user` and `etcd_password` need each other; add `etcd_password`",
+        ),
+    ] {
+        let said = with(rest);
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = with("agree = 'etcd'\netcd = ['http://e1', 'http://[::1]:2']");
+    assert!(!said.contains("etcd"), "{said}");
 }
 
 #[test]
@@ -280,6 +391,7 @@ fn line() -> impl Strategy<Value = String> {
         "member",
         "members.join",
         "members.lease",
+        "members.etcd",
         "lock.names",
         "tls.ca",
         "client.rights",

@@ -11,6 +11,7 @@ use super::{Heals, Restart, Search, TTL};
 
 const NETWORK: Search = often(Restart::Crash);
 const OLD_LEDGER: Search = often(Restart::CrashWithOldLedger);
+const DETOUR: Search = Search { detours: 1, faults: 0, restarts: 0, ..NETWORK };
 const UNIX: Search = Search::unix(Restart::Crash);
 
 /// Everything that can happen over a network. That is too much to be searched completely, but a
@@ -47,6 +48,7 @@ fn mistakes_of_the_shell_are_found() {
         (UNIX, Mistake::MissesHangUp, Wrong::NeverDone, 2),
         (UNIX, Mistake::MissesProcessEnd, Wrong::NeverDone, 4),
         (UNIX, Mistake::MistakesProcesses, Wrong::LostInTime, 4),
+        (DETOUR, Mistake::SharesIdentity, Wrong::GivenAway, 12),
     ];
     let mut surprises = Vec::new();
     for (search, mistake, wrong, actions) in mistakes {

@@ -1,5 +1,6 @@
 //! Client machines and sessions together, in every schedule: two clients want the same lock, the
-//! node is killed or stopped and started again, a connection is cut or a client is killed.
+//! node is killed or stopped and started again, a connection is cut, a client is killed, or the
+//! address of the node leads to another node for a while.
 
 mod mistakes;
 mod world;
@@ -28,6 +29,8 @@ pub(crate) struct Search {
     span: Duration,
     /// How many connections are cut or, without a network, how many clients are killed.
     faults: u8,
+    /// How often the address of the node leads a client to another node for a while.
+    detours: u8,
     heals: Heals,
     mistake: Option<Mistake>,
     /// Whether the clock of the first client stands still while the first span passes.
@@ -64,6 +67,7 @@ impl Search {
             spans: 0,
             span: TTL,
             faults: 0,
+            detours: 0,
             heals: Heals::AtTheEnd,
             mistake: None,
             slow_clock: false,
@@ -145,6 +149,12 @@ fn a_graceful_restart_of_the_node_while_time_passes() {
 #[test]
 fn a_cut_connection_while_time_passes() {
     search(Search { restarts: 0, spans: 1, faults: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+#[ignore = "takes more than ten minutes; `mistakes.rs` searches a part of it"]
+fn a_detour_to_another_node_while_time_passes() {
+    search(Search { restarts: 0, spans: 1, detours: 1, ..Search::network(Restart::Crash) });
 }
 
 #[test]

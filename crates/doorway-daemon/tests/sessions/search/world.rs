@@ -1,4 +1,5 @@
-//! A node, two clients and what is on its way between them, as a value.
+//! A node, another node to which its address may lead, two clients and what is on its way between
+//! them, as a value.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -58,18 +59,25 @@ pub(crate) enum Action {
     Kill(usize),
     /// The node learns that the process of a client has ended.
     ProcessEnds(usize),
+    /// The address of the node leads a client to another node from now on.
+    Stray(usize),
+    /// The address leads to the node again.
+    Return(usize),
 }
 
 /// The state of everything.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct World {
     shell: Shell,
+    /// Another node, which grants nothing, but lets clients reclaim what they held.
+    other: Shell,
     clients: [Client; 2],
     links: BTreeMap<Connection, Link>,
     now: Moment,
     spans: u8,
     faults: u8,
     halts: u8,
+    detours: u8,
     stopping: bool,
     /// The highest fence that a client was told.
     told: Option<Fence>,
@@ -81,6 +89,8 @@ struct Client {
     link: Option<Connection>,
     /// How many connections it has made.
     connects: u64,
+    /// Whether the address of the node leads this client to another node.
+    astray: bool,
     /// How much its clock is late.
     late: Duration,
     part: Part,
@@ -100,9 +110,12 @@ enum Part {
 
 /// A connection with the frames that are on their way.
 #[derive(Clone, Debug, Default, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is read on its own")]
 struct Link {
     up: VecDeque<Vec<u8>>,
     down: VecDeque<Vec<u8>>,
+    /// Whether it leads to the other node.
+    astray: bool,
     /// Whether each side has closed it, or knows that it has ended.
     client_ended: bool,
     node_ended: bool,
@@ -135,16 +148,18 @@ impl World {
                 Ask { lock: lock(), mode: Mode::Exclusive, permits: None, wait: Wait::Forever };
             let open = BTreeSet::from([machine.acquire(now, ask)]);
             let (link, connects, late) = (None, 0, Duration::ZERO);
-            Client { machine, link, connects, late, part: Part::Waits, open }
+            Client { machine, link, connects, astray: false, late, part: Part::Waits, open }
         };
         Self {
             shell: Shell::new(now, TTL, search.network, search.mistake),
+            other: Shell::bereft(now, TTL, search.mistake),
             clients: [0, 1].map(client),
             links: BTreeMap::new(),
             now,
             spans: search.spans,
             faults: search.faults,
             halts: search.restarts,
+            detours: search.detours,
             stopping: false,
             told: None,
         }
@@ -157,6 +172,12 @@ impl World {
         }
         if self.halts > 0 && self.shell.is_up() {
             actions.push(Action::Halt);
+        }
+        let strays = |client: &Client| self.detours > 0 && !client.astray;
+        for (who, client) in self.clients.iter().enumerate() {
+            if strays(client) && client.link.is_some() {
+                actions.push(Action::Stray(who));
+            }
         }
         for (who, client) in self.clients.iter().enumerate().filter(|_| self.faults > 0) {
             match search.network {
@@ -172,7 +193,10 @@ impl World {
     fn duties(&self) -> Vec<Action> {
         let mut actions = Vec::new();
         for (who, client) in self.clients.iter().enumerate() {
-            let listens = self.shell.is_up() && !self.stopping;
+            if client.astray {
+                actions.push(Action::Return(who));
+            }
+            let listens = client.astray || self.shell.is_up() && !self.stopping;
             if client.machine.wants_connection() && listens {
                 actions.push(Action::Connect(who));
             }
@@ -200,7 +224,8 @@ impl World {
                 actions.push(Action::Up(*connection));
             }
             let ended = link.torn || link.client_ended && link.up.is_empty();
-            if ended || self.shell.is_closing(*connection) {
+            let node = if link.astray { &self.other } else { &self.shell };
+            if ended || node.is_closing(*connection) {
                 actions.push(Action::NodeEnds(*connection));
             }
         }
@@ -221,8 +246,9 @@ impl World {
                 client.connects += 1;
                 let connection = Connection(2 * client.connects + who as u64);
                 client.link = Some(connection);
-                self.links.insert(connection, Link::default());
-                self.shell.connect(connection, pid(who));
+                let astray = client.astray;
+                self.links.insert(connection, Link { astray, ..Link::default() });
+                self.node(connection).connect(connection, pid(who));
                 let now = self.moment(who);
                 let deadline = self.clients[who].machine.deadline();
                 self.clients[who].machine.connected(now);
@@ -232,7 +258,7 @@ impl World {
             Action::Up(connection) => {
                 let Some(link) = self.links.get_mut(&connection) else { return Ok(()) };
                 let bytes = arrive(&mut link.up, search);
-                self.shell.receive(connection, &bytes);
+                self.node(connection).receive(connection, &bytes);
             }
             Action::Down(who) => {
                 let now = self.moment(who);
@@ -244,7 +270,7 @@ impl World {
                 self.client_acted(who)?;
             }
             Action::NodeEnds(connection) => {
-                self.shell.hang_up(connection);
+                self.node(connection).hang_up(connection);
                 if let Some(link) = self.links.get_mut(&connection) {
                     link.node_ended = true;
                     link.up.clear();
@@ -280,10 +306,16 @@ impl World {
             Action::Start => self.shell.start(search.restart == Restart::CrashWithOldLedger),
             Action::Cut(who) => {
                 self.faults -= 1;
-                if let Some(link) = self.link(who) {
-                    (link.up, link.down) = Default::default();
-                    link.torn = true;
-                }
+                self.cut(who);
+            }
+            Action::Stray(who) => {
+                self.detours -= 1;
+                self.clients[who].astray = true;
+                self.cut(who);
+            }
+            Action::Return(who) => {
+                self.clients[who].astray = false;
+                self.cut(who);
             }
             Action::Kill(who) => {
                 self.faults -= 1;
@@ -308,16 +340,30 @@ impl World {
         self.links.get_mut(&self.clients[who].link?)
     }
 
+    /// The node to which a connection leads.
+    fn node(&mut self, connection: Connection) -> &mut Shell {
+        let astray = self.links.get(&connection).is_some_and(|link| link.astray);
+        if astray { &mut self.other } else { &mut self.shell }
+    }
+
+    fn cut(&mut self, who: usize) {
+        if let Some(link) = self.link(who) {
+            (link.up, link.down) = Default::default();
+            link.torn = true;
+        }
+    }
+
     fn pass(&mut self, span: Duration) {
         self.now = self.now.after(span);
         self.shell.pass(self.now);
+        self.other.pass(self.now);
     }
 
     /// The process of the node has ended.
     fn exit(&mut self, torn: bool) {
         self.stopping = false;
         self.shell.kill();
-        for link in self.links.values_mut() {
+        for link in self.links.values_mut().filter(|link| !link.astray) {
             link.torn |= torn;
             link.node_ended = true;
             link.up.clear();
@@ -374,7 +420,8 @@ impl World {
     /// Put what the node has written on its way.
     fn node_acted(&mut self) {
         for (connection, link) in &mut self.links {
-            if let Some(bytes) = self.shell.outgoing(*connection) {
+            let node = if link.astray { &mut self.other } else { &mut self.shell };
+            if let Some(bytes) = node.outgoing(*connection) {
                 let bytes = std::mem::take(bytes);
                 if !link.torn && !link.client_ended {
                     link.down.extend(frames(&bytes));
@@ -468,6 +515,7 @@ impl World {
             && self.links.is_empty()
             && self.shell.sessions.is_clean()
             && self.shell.ledger.is_empty()
+            && self.other.sessions.is_clean()
     }
 }
 

@@ -15,7 +15,9 @@ use doorway_daemon::sessions::{
     Connection, Evidence, Input, Opening, Output, ProcessId, Sessions, Setup,
 };
 use doorway_daemon::settings::{ClientSettings, Limits};
-use doorway_protocol::{Code, Hello, Life, Moment, Reply, Request, Scope, Secret};
+use doorway_protocol::{
+    Code, DirectoryId, Hello, Life, Moment, NodeIdentity, Reply, Request, Scope, Secret,
+};
 
 pub(crate) use locks::Locks;
 use locks::refusal;
@@ -31,6 +33,7 @@ pub(crate) struct Shell {
     pub(crate) locks: Locks,
     /// What survives a crash.
     pub(crate) ledger: BTreeMap<u32, Record>,
+    identity: NodeIdentity,
     wires: BTreeMap<Connection, Wire>,
     /// The sessions whose processes are watched.
     watched: BTreeMap<u64, Evidence>,
@@ -80,15 +83,45 @@ pub(crate) enum Mistake {
     MistakesProcesses,
     /// The clock of the node is ahead by half a TTL whenever it looks for silent sessions.
     TicksEarly,
+    /// Another node believes that the sessions of this one are its own.
+    SharesIdentity,
 }
 
 impl Shell {
     /// A node that has just been started for the first time.
     pub(crate) fn new(now: Moment, ttl: Duration, remote: bool, mistake: Option<Mistake>) -> Self {
-        let mut shell = Self {
+        let mut shell = Self::down(now, ttl, remote, mistake);
+        shell.start(false);
+        shell
+    }
+
+    /// Another node than the one of [`Shell::new`], which has lost its ledger and grants nothing
+    /// yet: the sessions of its former process had a long TTL.
+    pub(crate) fn bereft(now: Moment, ttl: Duration, mistake: Option<Mistake>) -> Self {
+        let mut shell = Self::down(now, ttl, true, mistake);
+        if mistake != Some(Mistake::SharesIdentity) {
+            let (name, directory) = ("two".to_owned(), DirectoryId([2; 16]));
+            shell.identity = NodeIdentity { name, directory };
+        }
+        let former = LedgerContents {
+            same_boot: true,
+            complete: true,
+            lacking: true,
+            ttl: Duration::from_secs(1_000_000),
+            last: NUMBERS * NUMBERS,
+            ..LedgerContents::default()
+        };
+        shell.begin(former);
+        shell
+    }
+
+    /// A node before its first start.
+    fn down(now: Moment, ttl: Duration, remote: bool, mistake: Option<Mistake>) -> Self {
+        Self {
             sessions: Sessions::new(setup(ttl), now),
             locks: Locks::default(),
             ledger: BTreeMap::new(),
+            identity: identity(),
             wires: BTreeMap::new(),
             watched: BTreeMap::new(),
             now,
@@ -100,9 +133,7 @@ impl Shell {
             broken: 0,
             mistake,
             unwritten: Vec::new(),
-        };
-        shell.start(false);
-        shell
+        }
     }
 
     /// The process is gone. Only the ledger stays.
@@ -142,9 +173,15 @@ impl Shell {
         if serves {
             self.locks.serve();
         }
-        self.sessions = Sessions::new(setup(self.ttl), self.now);
+        self.begin(contents);
+    }
+
+    /// Serve clients, with what the former process left.
+    fn begin(&mut self, former: LedgerContents) {
+        let NodeIdentity { name: node, directory } = self.identity.clone();
+        self.sessions = Sessions::new(Setup { node, directory, ..setup(self.ttl) }, self.now);
         self.is_up = true;
-        self.run(Input::Restored(Box::new(contents)));
+        self.run(Input::Restored(Box::new(former)));
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -331,6 +368,7 @@ impl Shell {
             | Output::Opened(..)
             | Output::Ended(_)
             | Output::Announce(_)
+            | Output::AnnounceWait(_)
             | Output::Drained => {}
         }
     }
@@ -396,8 +434,10 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         ttl,
         files: 1000,
     };
+    let NodeIdentity { name: node, directory } = identity();
     Setup {
-        node: "one".to_owned(),
+        node,
+        directory,
         scope: Scope::User,
         limits,
         outstanding: 100,
@@ -407,6 +447,11 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         ledger: true,
         agreed: false,
     }
+}
+
+/// Which node the sessions of [`setup`] belong to.
+pub(crate) fn identity() -> NodeIdentity {
+    NodeIdentity { name: "one".to_owned(), directory: DirectoryId([1; 16]) }
 }
 
 fn client(name: &str) -> ClientSettings {

@@ -18,8 +18,8 @@ use doorway_daemon::sessions::{
     Answer, AskId, Call, Connection, Input, LeaseAsk, Opening, Output, ProcessId, Sessions, Setup,
 };
 use doorway_protocol::{
-    Ask, Claim, ClientInfo, Fence, Hello, Life, Mode, Moment, Name, Refusal, Reply, Request,
-    Secret, SessionId, VERSIONS, Wait, Welcome,
+    Ask, Claim, ClientInfo, Fence, Hello, Life, Mode, Moment, Name, NodeIdentity, Refusal, Reply,
+    Request, Secret, SessionId, VERSIONS, Wait, Welcome,
 };
 
 use super::shell;
@@ -167,7 +167,22 @@ impl TestNode {
         held: Vec<Claim>,
         waiting: Vec<u64>,
     ) -> Vec<Output> {
+        let node = Some(shell::identity());
+        self.resume_named(ms, connection, from, node, session, (held, waiting))
+    }
+
+    /// Go on with a session of this node over this connection.
+    fn resume_named(
+        &mut self,
+        ms: u64,
+        connection: Connection,
+        from: From,
+        node: Option<NodeIdentity>,
+        session: u64,
+        (held, waiting): (Vec<Claim>, Vec<u64>),
+    ) -> Vec<Output> {
         let resume = doorway_protocol::Opening::Resume {
+            node,
             session: SessionId(session),
             secret: Secret([7; 16]),
             ttl_ms: TTL,

@@ -280,6 +280,28 @@ fn a_long_lease_is_told_when_the_group_keeps_it() {
 }
 
 #[test]
+fn a_request_does_not_wait_for_ever_for_the_group_to_agree() {
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    let (connection, _) = node.open(0, From::Here, 5000, Life::Lease);
+    let ask = node.acquire(0, connection, 1, "orders");
+    assert_eq!(held(&node.granted(100, ask, 3)), [(ask, 5000)]);
+    node.request(4000, connection, Request::Alive(2)); // It does not end meanwhile.
+    let out = node.pass(5000);
+    assert_eq!((told(&out), released(&out)), (vec![], vec![]));
+    let out = node.pass(5600);
+    let refused = told(&out);
+    assert!(
+        matches!(&refused[..], [(to, Reply::Refused(1, why))]
+            if *to == connection && why.code == Code::Unavailable),
+        "{refused:?}"
+    );
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![Fence::new(1, 3)]));
+    let out = node.kept(5700, ask, 5000);
+    assert!(told(&out).is_empty() && node.sessions.held() == 0, "the agreement comes too late");
+}
+
+#[test]
 fn a_release_is_answered_when_the_group_does_not_keep_the_lease_any_more() {
     let mut node = TestNode::with(patient());
     let (ask, fence) = node.long_lease();

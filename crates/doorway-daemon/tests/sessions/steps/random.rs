@@ -51,6 +51,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
                     opening: match choice % 7 {
                         0 => doorway_protocol::Opening::Visit,
                         1 => doorway_protocol::Opening::Resume {
+                            node: choice.is_multiple_of(2).then(shell::identity),
                             session: SessionId(session),
                             secret: Secret([7; 16]),
                             ttl_ms,

@@ -1,6 +1,6 @@
 //! What the next process makes of the ledger.
 
-use doorway_protocol::{Code, Fence, Reply, Request};
+use doorway_protocol::{Code, DirectoryId, Fence, NodeIdentity, Reply, Request};
 
 use doorway_daemon::sessions::Evidence;
 
@@ -129,6 +129,67 @@ fn a_damaged_ledger_grants_nothing_before_the_longest_ttl_is_over() {
     assert!(!serves(&out));
     out = node.pass(5000);
     assert!(serves(&out));
+}
+
+/// What a node with a damaged ledger answers to a client that claims a lock of session 7.
+fn claims_at_a_damaged_node(node: Option<NodeIdentity>) -> Result<Vec<Claim>, Code> {
+    let lacking = |former: &mut LedgerContents| (former.lacking, former.last) = (true, 1000);
+    let (mut damaged, _) = TestNode::new().restart(0, lacking);
+    let connection = damaged.connect(10, From::Network(1));
+    let claims = (vec![claim("a", 1)], vec![]);
+    let out = damaged.resume_named(10, connection, From::Network(1), node, 7, claims);
+    match refused(&out) {
+        Some(refusal) => Err(refusal.code),
+        None => Ok(welcome(&out).lost),
+    }
+}
+
+#[test]
+fn a_node_with_a_damaged_ledger_believes_only_the_clients_of_its_own_sessions() {
+    let own = shell::identity();
+    assert_eq!(claims_at_a_damaged_node(Some(own.clone())), Ok(vec![]));
+    let another = NodeIdentity { name: "two".to_owned(), ..own.clone() };
+    assert_eq!(
+        claims_at_a_damaged_node(Some(another)),
+        Err(Code::Elsewhere),
+        "the other node may still keep the session"
+    );
+    let emptied = NodeIdentity { directory: DirectoryId([8; 16]), ..own };
+    assert_eq!(
+        claims_at_a_damaged_node(Some(emptied)),
+        Err(Code::Gone),
+        "this node kept it, and has lost its directory"
+    );
+    assert_eq!(claims_at_a_damaged_node(None), Err(Code::Gone), "a client of version 0.1.0");
+}
+
+#[test]
+fn a_client_that_does_not_name_the_node_of_its_session_goes_on_without_claims() {
+    let lacking = |former: &mut LedgerContents| (former.lacking, former.last) = (true, 1000);
+    let (mut node, _) = TestNode::new().restart(0, lacking);
+    let from = From::Network(1);
+    for held in [vec![], vec![claim("a", 1)]] {
+        let connection = node.connect(10, from);
+        let out = node.resume_named(10, connection, from, None, 7, (held.clone(), vec![3]));
+        assert_eq!(welcome(&out).lost, held, "nothing is believed");
+        assert_eq!(asked(&out), None);
+    }
+}
+
+#[test]
+fn the_secret_of_a_session_in_the_ledger_proves_that_the_session_is_ours() {
+    let renamed = NodeIdentity { name: "before".to_owned(), ..shell::identity() };
+    for named in [None, Some(renamed)] {
+        let mut node = TestNode::new();
+        let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+        node.hold(0, connection, "a", 1);
+        let (mut node, out) = node.restart(100, |_| {});
+        node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+        let connection = node.connect(200, From::Network(1));
+        let claims = (vec![claim("a", 1)], vec![]);
+        let out = node.resume_named(200, connection, From::Network(1), named, session, claims);
+        assert_eq!(welcome(&out).lost, []);
+    }
 }
 
 #[test]
