@@ -11,9 +11,6 @@ use crate::clock::{MS, SECOND};
 use crate::context::{Context, Event};
 use crate::settings::{AgreedSetting, Settings};
 
-/// The fingerprint of the rules of every group.
-pub(crate) const RULES: u64 = 1;
-
 /// What a group agrees on, and what goes wrong with it.
 #[derive(Debug)]
 pub(crate) struct Register {
@@ -70,7 +67,8 @@ impl Register {
     pub(crate) fn new(settings: &Settings, agreed: &AgreedSetting) -> Self {
         let seats = (0..agreed.founders).map(seat_entry).collect();
         Self {
-            state: GroupState::new(Record::new(1, agreed.lease_ms, RULES, seats)),
+            state: GroupState::new(Record::new(1, agreed.lease_ms, 0, seats))
+                .with_rules(settings.lock_rules().tables()),
             version: 0,
             machine: settings.nodes + settings.clients.len(),
             stuck: 0,

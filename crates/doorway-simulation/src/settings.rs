@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use doorway_node::locks::{Rule, served};
+use doorway_node::locks::{Rule, RuleBook, served};
+use doorway_node::{LockRules, RuleConfig};
 use doorway_protocol::{Life, Name};
 
 use crate::clock::{Drift, MS, SECOND};
@@ -253,12 +254,18 @@ impl Settings {
         self.nodes == 1 && self.agreed.is_none()
     }
 
-    /// The rules of a view of this many members.
-    pub(crate) fn rules_for(&self, size: usize) -> Vec<Rule> {
-        let rule = |(_, algorithm, permits): &(String, String, u32)| {
-            Rule::new(algorithm, size, *permits, self.handovers).expect("a served algorithm")
+    /// The rules for locks, with which every group begins.
+    pub(crate) fn lock_rules(&self) -> LockRules {
+        let (others, rules) = self.rules.split_last().expect("a rule for all other names");
+        let rule = |(begin, algorithm, permits): &(String, String, u32)| {
+            RuleConfig::new(format!("{begin}*"), algorithm, *permits)
         };
-        self.rules.iter().map(rule).collect()
+        LockRules { rules: rules.iter().map(rule).collect(), algorithm: others.1.clone() }
+    }
+
+    /// The rules of a view with these members.
+    pub(crate) fn rules_for(&self, members: &[String]) -> RuleBook {
+        self.lock_rules().arrange(members, self.handovers, None)
     }
 }
 

@@ -57,7 +57,7 @@ impl Group {
     ) -> Self {
         let name = |node| format!("n{node}");
         // The members of an agreed group are not known yet: there is this node, and no link.
-        let (members, place, views) = if let Some(epoch) = epoch {
+        let (members, place, views): (Vec<String>, _, _) = if let Some(epoch) = epoch {
             let (size, me) = (settings.nodes, NodeId::at(me));
             let change = ViewChange::new(me, size, epoch, reclaiming);
             ((0..size).map(name).collect(), me, Views::Fixed(change))
@@ -65,7 +65,7 @@ impl Group {
             let agreed = Agreed::new(me, reclaiming, context.random.next());
             (vec![name(me)], NodeId(0), Views::Agreed(Box::new(agreed)))
         };
-        let rules = settings.rules_for(members.len());
+        let rules = settings.rules_for(&members);
         let seating = Arc::new(Seating { members, me: place, rules });
         let shard = |_| Shard::new(Arc::clone(&seating), settings.keep_idle);
         let link = |node| (node != me && epoch.is_some()).then(Link::default);
@@ -160,7 +160,7 @@ impl Host for Stage<'_> {
         let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards.len()];
         for (node, held) in started.held.into_iter().enumerate() {
             for held in held {
-                let (shard, _) = place(self.settings, &held.lock);
+                let shard = place(self.settings, &held.lock);
                 parts[shard].push((NodeId::at(node), held));
             }
         }

@@ -114,16 +114,16 @@ impl Node {
         wait: Wait,
     ) {
         let settings = std::rc::Rc::clone(&context.settings);
-        let (shard, rule) = place(&settings, name);
+        let shard = place(&settings, name);
         let Some(process) = &mut self.process else { return };
-        let info = &process.group.seating.rules[rule].info;
+        let info = &process.group.seating.rules.rule_of(name).info;
         if mode == Mode::Shared && !info.shared {
             let refused = refusal(Code::NotServed, "the lock cannot be shared");
             return process.inputs.push_back(Input::Refused(ask, refused));
         }
         let (serving, woken) = (process.serving, Arc::clone(&process.group.woken));
         let alone = settings.alone();
-        let slot = process.group.shards[shard].open(name, rule);
+        let slot = process.group.shards[shard].open(name);
         let asked = self.with_shard(context, shard, |shard, now, out| {
             let request = LockRequest { mode, session, now };
             if wait == Wait::No {
@@ -250,18 +250,18 @@ impl Node {
         mode: Mode,
         fence: Fence,
     ) {
-        let (shard, rule) = place(&context.settings, name);
+        let shard = place(&context.settings, name);
         let now = self.uptime(context);
         let Some(process) = &mut self.process else { return };
         let group = &mut process.group;
-        let serves_shared = group.seating.rules[rule].info.shared;
+        let serves_shared = group.seating.rules.rule_of(name).info.shared;
         let claimed = match group.claim(fence) {
             _ if mode == Mode::Shared && !serves_shared => Err("it cannot have been shared"),
             Err(ClaimError::TooLate) => Err("the node serves already"),
             Err(ClaimError::Future { .. }) => Err("the fence was never granted"),
             Err(ClaimError::Ended) => Err("the grant has ended"),
             Ok(()) => {
-                let slot = group.shards[shard].open(name, rule);
+                let slot = group.shards[shard].open(name);
                 let claimed = group.shards[shard].reclaim(slot, mode, fence, session, now);
                 claimed.map(|client| Guard { shard, slot, client }).map_err(|why| {
                     group.shards[shard].close(slot);
@@ -290,5 +290,6 @@ fn of(end: Option<ClientEnd>) -> doorway_protocol::Refusal {
         None => refusal(Code::NotFree, "not free"),
         Some(ClientEnd::Lost) => refusal(Code::Unavailable, "the node has stopped"),
         Some(ClientEnd::Broken(_)) => refusal(Code::Broken, "the lock is broken"),
+        Some(ClientEnd::NotShared(_)) => refusal(Code::NotServed, "the lock cannot be shared"),
     }
 }

@@ -10,8 +10,8 @@ use doorway_core::NodeId;
 use doorway_daemon::sessions::{AskId, Input, NodeLease};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
-    Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId, Now,
-    OwnMembership, PutId, Record, RecordError, SeatId, Standing,
+    AgreedRules, Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId,
+    Now, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
@@ -24,7 +24,7 @@ use super::links::Link;
 use super::{Node, NodeEvent, place, refusal};
 use crate::clock::MS;
 use crate::context::{Context, log};
-use crate::register::{RULES, RegisterTraffic, node_of, seat};
+use crate::register::{RegisterTraffic, node_of, seat};
 use crate::settings::Settings;
 
 /// How long the group may take to let a process go.
@@ -115,11 +115,16 @@ impl AgreedHost for Stage<'_> {
         self.links.iter_mut().flatten().for_each(|link| link.push(message));
     }
 
-    fn stop_shards(&mut self, view: AgreedView) -> Vec<HeldLock> {
-        let number = view.number;
+    fn use_rules(&mut self, _rules: &AgreedRules) {} // They are those of the settings.
+
+    fn stop_shards(&mut self, view: AgreedView, rules: &AgreedRules) -> Vec<HeldLock> {
+        let (number, names) = (view.number, view.names());
         self.notices.push(format!("stops for {view:?}"));
-        self.seats.push(view, |size| self.settings.rules_for(size));
-        self.shards.iter_mut().flat_map(|shard| shard.stop(number)).collect()
+        let book = rules.rules.arrange(&names, self.settings.handovers, Some(rules.digest));
+        let stop = |shard: &mut Shard| shard.stop_for(number, &book);
+        let held = self.shards.iter_mut().flat_map(stop).collect();
+        self.seats.push(view, book);
+        held
     }
 
     fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool {
@@ -128,7 +133,7 @@ impl AgreedHost for Stage<'_> {
         let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards.len()];
         for (node, held) in held.into_iter().enumerate() {
             for held in held {
-                let (shard, _) = place(self.settings, &held.lock);
+                let shard = place(self.settings, &held.lock);
                 parts[shard].push((NodeId::at(node), held));
             }
         }
@@ -142,13 +147,13 @@ impl AgreedHost for Stage<'_> {
 
     fn shut_door(&mut self, name: &Name) {
         self.notices.push(format!("shuts {name}"));
-        let (shard, rule) = place(self.settings, name);
-        self.shards[shard].shut_door(name, rule);
+        let shard = place(self.settings, name);
+        self.shards[shard].shut_door(name);
     }
 
     fn open_door(&mut self, name: &Name) -> bool {
         self.notices.push(format!("opens {name}"));
-        let (shard, _) = place(self.settings, name);
+        let shard = place(self.settings, name);
         self.shards[shard].open_door(name, self.now, &mut self.effects);
         self.say();
         std::mem::take(&mut self.effects.overdue)
@@ -366,6 +371,19 @@ impl Node {
         self.kept(context, membership);
     }
 
+    /// The store shows the rules.
+    fn learn_rules(&mut self, context: &mut Context, rules: &RuleTables) {
+        let now = self.both_clocks(context.now);
+        let Some(agreed) = self.agreed() else { return };
+        let known = agreed.views.rules().map(|rules| rules.digest);
+        if known == Some(rules.digest()) {
+            return;
+        }
+        let Some(mut membership) = agreed.membership.take() else { return };
+        membership.learn_rules(now, rules, &mut Keeping { node: self, context });
+        self.kept(context, membership);
+    }
+
     /// The keeper has taken a step.
     fn kept(&mut self, context: &mut Context, membership: OwnMembership) {
         let Some(agreed) = self.agreed() else { return };
@@ -384,16 +402,18 @@ impl Node {
             return;
         }
         self.seen = Some((version, state.clone()));
-        let GroupState { record, holds, .. } = state;
+        let GroupState { record, holds, rules, .. } = state;
         let (now, id, reclaiming) = (self.both_clocks(context.now), self.id, self.is_reclaiming());
         let Some(agreed) = self.agreed() else { return };
         if agreed.membership.is_some() {
             self.keep(context, Event::Holds(holds));
+            self.learn_rules(context, &rules);
             self.keep(context, Event::Record(record));
         } else {
-            let keeper = Keeper::new(seat(id), RULES, agreed.nonce, record);
+            let keeper = Keeper::new(seat(id), 0, agreed.nonce, record);
             let mut host = Keeping { node: self, context };
-            let membership = OwnMembership::begin(keeper, holds, reclaiming, now, &mut host);
+            let membership =
+                OwnMembership::begin(keeper, holds, &rules, reclaiming, now, &mut host);
             let told = self.agreed().map_or(0, |agreed| agreed.inbox.len());
             self.kept(context, membership);
             (0..told).for_each(|_| self.later(context, 0, NodeEvent::Keeper));

@@ -379,12 +379,11 @@ fn core_mode(mode: doorway_protocol::Mode) -> doorway_core::Mode {
     }
 }
 
-/// Where a lock belongs: its shard and its rule.
-pub(super) fn place(settings: &crate::settings::Settings, name: &Name) -> (usize, usize) {
-    let text = name.as_str();
-    let sum = text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-    let rule = settings.rules.iter().position(|(begin, ..)| text.starts_with(begin.as_str()));
-    ((sum % settings.shards as u64) as usize, rule.unwrap_or(settings.rules.len() - 1))
+/// The shard to which a lock belongs.
+pub(super) fn place(settings: &crate::settings::Settings, name: &Name) -> usize {
+    let bytes = name.as_str().bytes();
+    let sum = bytes.fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    (sum % settings.shards as u64) as usize
 }
 
 /// The secret of a new session.

@@ -132,7 +132,7 @@ impl Node {
                 self.answer_call(connection, answer);
             }
             Output::Broken(count) => process.broken = count,
-            Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
+            Output::AnnounceWait(_) | Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
         }
     }
 

@@ -8,7 +8,7 @@ use doorway_daemon::ledger::{Ledger, LedgerStart};
 use doorway_daemon::principal::Rights;
 use doorway_daemon::sessions::{Input, Sessions, Setup};
 use doorway_daemon::settings::{ClientSettings, Limits};
-use doorway_protocol::{NamePattern, Scope};
+use doorway_protocol::{DirectoryId, NamePattern, Scope};
 
 use super::group::Group;
 use super::{Node, NodeEvent, Process, SECONDS};
@@ -30,7 +30,13 @@ impl Node {
         };
         let contents = self.disk.borrow().seen.clone();
         let seconds = SECONDS + context.now / SECOND;
-        let start = LedgerStart { boot: self.boot(), tcp: true, ttl: settings.ttl, seconds };
+        let start = LedgerStart {
+            boot: self.boot(),
+            tcp: true,
+            ttl: settings.ttl,
+            seconds,
+            directory: DirectoryId([self.id as u8; 16]),
+        };
         let file = DiskFile(Rc::clone(&self.disk));
         let Ok((ledger, former)) = Ledger::begin(file, PathBuf::from("sessions"), &contents, start)
         else {
@@ -52,7 +58,7 @@ impl Node {
             began: context.now,
             slept: self.slept_until(context.now),
             group,
-            sessions: Sessions::new(setup(self.id, &settings), now),
+            sessions: Sessions::new(setup(self.id, ledger.directory(), &settings), now),
             inputs: VecDeque::new(),
             doors: BTreeMap::new(),
             guards: BTreeMap::new(),
@@ -81,7 +87,7 @@ impl Node {
 }
 
 /// The settings of the sessions. Nothing comes near the limits.
-fn setup(node: usize, settings: &Settings) -> Setup {
+fn setup(node: usize, directory: DirectoryId, settings: &Settings) -> Setup {
     let client =
         |at: usize| ClientSettings { name: format!("c{at}"), token: None, rights: Rights::all() };
     let configured = settings.rules.iter().filter(|(begin, _, permits)| {
@@ -89,6 +95,7 @@ fn setup(node: usize, settings: &Settings) -> Setup {
     });
     Setup {
         node: format!("n{node}"),
+        directory,
         scope: Scope::Cluster,
         limits: Limits {
             sessions: 1000,

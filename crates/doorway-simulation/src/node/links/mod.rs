@@ -181,9 +181,9 @@ impl Node {
                 let from = group.and_then(|group| group.member(message.view, peer));
                 let Some(from) = from else { return };
                 context.arrow(Lane::Node(self.id), String::new, Some(&message.lock));
-                let (shard, rule) = place(&context.settings, &message.lock);
+                let shard = place(&context.settings, &message.lock);
                 self.with_shard(context, shard, |shard, now, out| {
-                    shard.receive(from, rule, &message, now, out);
+                    shard.receive(from, &message, now, out);
                 });
             }
             Message::Flush(flush) => {
