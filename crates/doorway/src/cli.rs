@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
 
 use crate::commands::{
-    break_lock, ca, check, compare, completions, diagram, doctor, drain, explain, fence_guard,
-    list, lock, man, members, paper, quorums, renew, replay, run, serve, simulate, status, threads,
-    top, unlock, wait, who,
+    break_lock, ca, check, compare, completions, diagram, doctor, drain, explain, fence_guard, lab,
+    list, lock, man, members, paper, problems, quorums, renew, replay, run, serve, simulate,
+    status, story, threads, top, unlock, wait, who,
 };
 
 /// A command: its name, its arguments, and the function that carries it out.
@@ -78,6 +78,7 @@ const GROUPS: &[Group] = &[
         heading: "Laboratory commands",
         exit_codes: ExitCodes::Plain,
         commands: commands![
+            "lab": lab,
             "list": list,
             "explain": explain,
             "diagram": diagram,
@@ -85,9 +86,11 @@ const GROUPS: &[Group] = &[
             "compare": compare,
             "check": check,
             "replay": replay,
+            "story": story,
             "paper": paper,
             "quorums": quorums,
             "threads": threads,
+            "problems": problems,
         ],
     },
     Group {

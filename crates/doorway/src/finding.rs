@@ -7,7 +7,7 @@ use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
-use doorway_lab::{FOREVER, Violation};
+use doorway_lab::{FOREVER, Violation, itf};
 use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -54,6 +54,8 @@ pub(crate) struct Record<'a> {
     overtaking: Value,
     messages: Value,
     mix_up: f64,
+    /// The command that finds a violation, if the algorithm is refuted but holds here.
+    refuted_by: Option<String>,
     trace: &'a [String],
     cycle: &'a [String],
 }
@@ -132,18 +134,34 @@ impl Finding {
         })
     }
 
+    /// What is known although the check was not exhausted.
+    fn known(&self) -> Option<String> {
+        self.checked.stop?;
+        // The worlds at the last distance have not all been looked at.
+        let steps = self.checked.report.progress.depth.saturating_sub(1);
+        Some(format!("no violation within {steps} steps; nothing is shown about longer runs"))
+    }
+
     /// The largest number of entries of other nodes while one node waits.
     pub(crate) fn overtaking(&self) -> Option<String> {
         let overtaken = self.checked.report.waiting?.overtaken;
         Some(overtaken.map_or_else(|| "any number".to_owned(), |most| most.to_string()))
     }
 
-    /// A remark where a refuted algorithm holds: not at this size, but elsewhere.
-    pub(crate) fn refuted_elsewhere(&self) -> Option<String> {
+    /// Where a refuted algorithm fails, if the check found that it holds here.
+    pub(crate) fn refuted_elsewhere(&self) -> Option<&'static Refutation> {
         let holds = self.checked.report.verdict == Verdict::Holds;
-        let refutation = refutations::of(self.info.name).filter(|_| holds)?;
-        let Refutation { algorithm, check, .. } = refutation;
-        Some(format!("refuted, but not at this size; try: doorway check {algorithm} {check}"))
+        refutations::of(self.info.name).filter(|_| holds)
+    }
+
+    /// The counterexample in the Informal Trace Format, if there is one.
+    pub(crate) fn itf(&self) -> Option<Value> {
+        match &self.checked.report.verdict {
+            Verdict::Violated { trace, cycle, violation } => {
+                Some(itf::trace(&self.case.world(), trace, cycle, violation))
+            }
+            Verdict::Holds | Verdict::NotExhausted => None,
+        }
     }
 
     /// The result as JSON.
@@ -177,6 +195,7 @@ impl Finding {
             messages: messages
                 .map_or(Value::Null, |(least, most)| json!({ "least": least, "most": most })),
             mix_up: report.mix_up(),
+            refuted_by: self.refuted_elsewhere().map(Refutation::command),
             trace,
             cycle,
         }
@@ -185,7 +204,13 @@ impl Finding {
     /// Print the verdict and the figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Checked { report, seconds, .. } = &self.checked;
-        wrap::print_lines(out, 0, &format!("{}: {}", self.verdict(), self.subject()))?;
+        let verdict = match self.refuted_elsewhere() {
+            None => self.verdict().to_owned(),
+            Some(Refutation { fails, .. }) => {
+                format!("holds here, but it is refuted: it fails for {fails}")
+            }
+        };
+        wrap::print_lines(out, 0, &format!("{verdict}: {}", self.subject()))?;
         let progress = report.progress;
         let (states, steps) = (grouped(progress.states), grouped(progress.steps));
         let rate = grouped((progress.states as f64 / seconds.max(1e-9)) as u64);
@@ -210,8 +235,10 @@ impl Finding {
             let text = format!("{how}; the probability of a mix-up is below {chance}");
             rows.push(("certainty", text));
         }
-        rows.extend(self.refuted_elsewhere().map(|remark| ("but", remark)));
-        rows.extend(self.stop().map(|stop| ("no answer", format!("{stop}; this shows nothing"))));
+        let elsewhere = self.refuted_elsewhere();
+        rows.extend(elsewhere.map(|refutation| ("it fails", refutation.command())));
+        rows.extend(self.stop().map(|stop| ("no answer", stop)));
+        rows.extend(self.known().map(|known| ("known", known)));
         rows.extend(self.violated().map(|what| ("violated", what)));
         let mut table = Table::new([]);
         for (what, text) in rows {

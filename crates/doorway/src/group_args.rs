@@ -3,11 +3,14 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use doorway_core::algorithms::Entry;
 use doorway_core::tree::{Tree, TreeShape};
 use doorway_core::{
-    Graph, Group, GroupError, Info, MAX_NODES, NodeId, NodeSet, Shape, Wiring, quorums,
+    Graph, Group, GroupError, Info, Kind, MAX_NODES, Needs, NodeId, NodeSet, Shape, Wiring, quorums,
 };
+use doorway_lab::AnyAlgorithm;
 
+use crate::failure::Usage;
 use crate::names;
 
 /// The parts of a group that can be chosen, where the algorithm has a use for them.
@@ -20,9 +23,10 @@ pub(crate) struct ShapeArgs {
     /// Allow one node to hold up to S permits [default: just enough that all can be held]
     #[arg(long, value_name = "S", requires = "permits", value_parser = parse_count)]
     seats: Option<u32>,
-    /// Choose the quorum construction [default: the one with the smallest quorums for N]
-    #[arg(long, value_name = "KIND", value_parser = names::quorum_kinds())]
-    quorums: Option<quorums::Kind>,
+    /// Choose the quorum construction, or give the quorum of every node, as in '1,2,3;2,3;3'
+    /// [default: the construction with the smallest quorums for N]
+    #[arg(long, value_name = "KIND|SETS", value_parser = names::quorum_plans())]
+    quorums: Option<quorums::Plan>,
     /// Set the weight of each node's vote, as in 2,1,1
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
     weights: Option<Vec<u32>>,
@@ -48,7 +52,7 @@ impl ShapeArgs {
         let shape = Shape {
             permits: self.permits,
             seats: self.seats,
-            quorums: self.quorums,
+            quorums: self.quorums.clone(),
             weights: self.weights.clone(),
             tree: self.tree,
             wiring: self.topology.map(Topology::wiring),
@@ -56,6 +60,29 @@ impl ShapeArgs {
             initiators: self.initiators.clone().map(NodeSet::from_iter),
         };
         info.group(size, &shape)
+    }
+
+    /// Whether nothing was chosen.
+    pub(crate) fn is_default(&self) -> bool {
+        let Self { permits, seats, quorums, weights, tree, topology, graph, initiators } = self;
+        permits.is_none()
+            && seats.is_none()
+            && quorums.is_none()
+            && weights.is_none()
+            && tree.is_none()
+            && topology.is_none()
+            && graph.is_none()
+            && initiators.is_none()
+    }
+
+    /// The number of nodes: as given, or as many as there are quorums by hand, or else `default`.
+    pub(crate) fn size(&self, given: Option<usize>, default: usize) -> usize {
+        given.or_else(|| self.quorums_by_hand()).unwrap_or(default)
+    }
+
+    /// The number of quorums that were given by hand, if they were.
+    pub(crate) fn quorums_by_hand(&self) -> Option<usize> {
+        self.quorums.as_ref().and_then(quorums::Plan::size)
     }
 
     /// The choices as options of a script's `run` command, each after a blank.
@@ -69,7 +96,7 @@ impl ShapeArgs {
         let options = [
             ("permits", self.permits.map(|permits| permits.to_string())),
             ("seats", self.seats.map(|seats| seats.to_string())),
-            ("quorums", self.quorums.map(|kind| kind.to_string())),
+            ("quorums", self.quorums.as_ref().map(ToString::to_string)),
             ("weights", weights),
             ("tree", self.tree.map(|tree| tree.to_string())),
             ("topology", topology.map(|name| name.get_name().to_owned())),
@@ -78,6 +105,48 @@ impl ShapeArgs {
         ];
         let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
         given.map(|(name, value)| format!(" {name}={value}")).collect::<Vec<_>>().concat()
+    }
+}
+
+/// How a token algorithm begins.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Group")]
+pub(crate) struct BeginArgs {
+    /// Choose how a token algorithm comes by its token: node 1 has it (node-1), or one pass of
+    /// ricart-agrawala makes it (one-pass); raymond-echo makes it by a wave [default: node-1]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) begin: Option<Begin>,
+}
+
+/// Where the token comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Begin {
+    #[value(name = "node-1")]
+    NodeOne,
+    OnePass,
+}
+
+impl BeginArgs {
+    /// The algorithm, which begins as chosen here.
+    pub(crate) fn algorithm(self, entry: &Entry) -> Result<AnyAlgorithm, Usage> {
+        let name = entry.info.name;
+        match (self.begin, entry.info.kind) {
+            (None, _) => Ok(AnyAlgorithm::from(entry)),
+            (Some(_), Kind::Central | Kind::Permission | Kind::Quorum) => {
+                Err(Usage(format!("{name} has no token, so it has no use for --begin")))
+            }
+            (Some(Begin::NodeOne), _) if entry.info.needs != Needs::Graph => {
+                Ok(AnyAlgorithm::from(entry))
+            }
+            (Some(_), _) => AnyAlgorithm::by_one_pass(name).ok_or_else(|| {
+                Usage(format!("{name} makes its token by a wave; --begin is for the other ones"))
+            }),
+        }
+    }
+
+    /// The choice as an option of a script's `run` command, after a blank.
+    pub(crate) fn script_option(self) -> &'static str {
+        if self.begin == Some(Begin::OnePass) { " begin=one-pass" } else { "" }
     }
 }
 

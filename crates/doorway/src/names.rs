@@ -9,9 +9,11 @@ use clap::{Arg, Command, Error};
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::quorums;
 use doorway_lab::check::History;
-use doorway_lab::{nearest, papers};
+use doorway_lab::{nearest, papers, stories};
 
+use crate::commands::explain::Subject;
 use crate::commands::paper;
+use crate::commands::problems::problem::{self, Problem};
 
 /// Parses one of a list of names into the value that it stands for.
 #[derive(Clone)]
@@ -32,15 +34,23 @@ fn nowhere_else(_: &str) -> Option<String> {
 /// What to say of an algorithm between threads where one between nodes is expected.
 fn between_threads(name: &str) -> Option<String> {
     let known = doorway_threads::algorithms::ALL.iter().any(|entry| entry.info.name == name);
-    let text = "is an algorithm between threads, not between nodes: see `doorway threads --help`";
-    known.then(|| format!("'{name}' {text}"))
+    known.then(|| {
+        format!(
+            "'{name}' is an algorithm between threads, not between nodes: see `doorway explain \
+             {name}` and `doorway threads check {name}`"
+        )
+    })
 }
 
 /// What to say of an algorithm between nodes where one between threads is expected.
 fn between_nodes(name: &str) -> Option<String> {
     let known = ALL.iter().any(|entry| entry.info.name == name);
-    let text = "is an algorithm between nodes, not between threads: see `doorway explain";
-    known.then(|| format!("'{name}' {text} {name}`"))
+    known.then(|| {
+        format!(
+            "'{name}' is an algorithm between nodes, not between threads: see `doorway explain \
+             {name}` and `doorway check {name}`"
+        )
+    })
 }
 
 /// The algorithms between nodes.
@@ -56,6 +66,23 @@ pub(crate) fn thread_algorithms() -> Named<&'static doorway_threads::algorithms:
     Named { what: "algorithm", shown_by: "doorway threads list", all, elsewhere }
 }
 
+/// The problems besides mutual exclusion.
+pub(crate) fn problems() -> Named<Problem> {
+    let all = problem::all().into_iter().map(|problem| (problem.name, problem)).collect();
+    let shown_by = "doorway problems list";
+    Named { what: "problem", shown_by, all, elsewhere: nowhere_else }
+}
+
+/// The algorithms of both families.
+pub(crate) fn explained() -> Named<Subject> {
+    let nodes = ALL.iter().map(|entry| (entry.info.name, Subject::Nodes(entry)));
+    let threads = doorway_threads::algorithms::ALL.iter();
+    let threads = threads.map(|entry| (entry.info.name, Subject::Threads(entry)));
+    let all = nodes.chain(threads).collect();
+    let shown_by = "doorway list` or `doorway threads list";
+    Named { what: "algorithm", shown_by, all, elsewhere: nowhere_else }
+}
+
 /// The quorum constructions.
 pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();
@@ -67,10 +94,63 @@ pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
     }
 }
 
+/// Parses how quorums are made: the name of a construction, or the sets themselves.
+#[derive(Clone)]
+pub(crate) struct QuorumPlans(Named<quorums::Kind>);
+
+/// The quorum constructions, and quorums by hand.
+pub(crate) fn quorum_plans() -> QuorumPlans {
+    QuorumPlans(quorum_kinds())
+}
+
+impl TypedValueParser for QuorumPlans {
+    type Value = quorums::Plan;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        text: &OsStr,
+    ) -> Result<quorums::Plan, Error> {
+        let shown = text.to_string_lossy();
+        if !quorums::Plan::is_by_hand(&shown) && !shown.contains(':') {
+            return self.0.parse_ref(command, arg, text).map(quorums::Plan::Kind);
+        }
+        let wrong = |reason| Error::raw(ErrorKind::InvalidValue, reason).with_cmd(command);
+        shown.parse().map_err(wrong)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
 /// The properties of a history that can be checked.
 pub(crate) fn histories() -> Named<History> {
     let all = History::ALL.into();
     Named { what: "history", shown_by: "doorway help check", all, elsewhere: nowhere_else }
+}
+
+/// Accepts any name of a story; the shell completes the known ones.
+#[derive(Clone)]
+pub(crate) struct StoryNames;
+
+/// The stories of papers and flaws.
+pub(crate) fn stories() -> StoryNames {
+    StoryNames
+}
+
+impl TypedValueParser for StoryNames {
+    type Value = String;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, text: &OsStr) -> Result<String, Error> {
+        Ok(text.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names = stories::all().into_iter().map(|story| PossibleValue::new(story.name()));
+        Some(Box::new(names))
+    }
 }
 
 /// The tables of the papers.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use doorway_core::algorithms::ALL;
+use doorway_core::algorithms::{ALL, Entry};
 use doorway_core::{Channel, Info};
 use doorway_lab::AnyAlgorithm;
 use doorway_lab::FOREVER;
@@ -78,6 +78,31 @@ up: *stuck* and *starvation* are about nodes that go on waiting. `doorway check 
 
 ";
 
+/// Three nodes that each ask once.
+const THREE: (usize, u32) = (3, 1);
+
+/// The most worlds of a group of three.
+const MOST_IN_A_GROUP: u64 = 3_000_000;
+
+const VOTERS: &str = "
+## Votes of three nodes
+
+The shortest counterexamples of `majority` and `weighted-majority` above are those of two nodes,
+where a majority is both of them, so any loss and any crash stops the group. Here are three nodes
+that each ask once. The weights are 2, 1 and 1.
+
+With three equal votes, a majority does not need every vote: if a message is lost, one vote is
+missing at most, and the two others are a majority. With the weights 2, 1 and 1, no majority is
+without node 1, so the loss of its vote stops the group.
+
+A crash is worse. The crashed node takes its own vote with it, and if it had asked, the votes that
+were lent to it do not come back, because it never sends RELEASE. Then one vote of three is left,
+and the nodes that wait are stuck, after 11 steps. No rule of the algorithm takes a lent vote back
+from a node that has crashed. In the lock service a change of view does: the new view begins without
+the crashed node, every vote is at its voter again, and clients that wait ask anew.
+
+";
+
 const ASSUMED: &str = "\
 # What is assumed
 
@@ -98,17 +123,22 @@ hold here, because its flaw may need other quorums than those of these groups.
 
 ";
 
-/// Write the page about what was checked.
-pub(crate) fn checked(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<()> {
+/// Write the page about what was checked, with all algorithms or with only this one.
+pub(crate) fn checked(
+    out: &mut dyn Write,
+    only: Option<&'static Entry>,
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let entries = only.map_or(ALL, std::slice::from_ref);
     out.write_all(CHECKED.as_bytes())?;
-    table(out, interrupt, census::plan)?;
+    table(out, entries, interrupt, census::plan)?;
     out.write_all(HISTORIES.as_bytes())?;
     heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
-    for entry in ALL.iter().filter(|entry| entry.info.refuted.is_none()) {
+    for entry in entries.iter().filter(|entry| entry.info.refuted.is_none()) {
         histories(out, AnyAlgorithm::from(entry), interrupt)?;
     }
     out.write_all(WITHDRAWALS.as_bytes())?;
-    table(out, interrupt, census::withdrawals)
+    table(out, entries, interrupt, census::withdrawals)
 }
 
 const COLUMNS: [&str; 15] = [
@@ -129,14 +159,15 @@ const COLUMNS: [&str; 15] = [
     "MB",
 ];
 
-/// Write a table with the rows that `plan` has for each algorithm.
+/// Write a table with the rows that `plan` has for each of these algorithms.
 fn table(
     out: &mut dyn Write,
+    entries: &[Entry],
     interrupt: &Interrupt,
     plan: fn(&Info) -> Vec<Vec<Attempt>>,
 ) -> anyhow::Result<()> {
     heading(out, &COLUMNS)?;
-    for entry in ALL {
+    for entry in entries {
         let (info, algorithm) = (&entry.info, AnyAlgorithm::from(entry));
         for attempts in plan(info) {
             for attempt in attempts {
@@ -228,6 +259,27 @@ pub(crate) fn assumed(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Res
             let cells = assumptions::faults().map(cell);
             line(out, &head.into_iter().chain(cells).collect::<Vec<_>>())?;
         }
+    }
+    voters(out, interrupt, &faults)
+}
+
+/// The groups of three, for the algorithms that decide by a majority of votes.
+fn voters(out: &mut dyn Write, interrupt: &Interrupt, faults: &[&str]) -> anyhow::Result<()> {
+    out.write_all(VOTERS.as_bytes())?;
+    heading(
+        out,
+        &["algorithm", "channel"].into_iter().chain(faults.iter().copied()).collect::<Vec<_>>(),
+    )?;
+    for entry in
+        ALL.iter().filter(|entry| ["majority", "weighted-majority"].contains(&entry.info.name))
+    {
+        ensure_going(interrupt)?;
+        let order = entry.info.channel;
+        let head = [format!("`{}`", entry.info.name), channel(order).to_owned()];
+        let cell =
+            |fault| assumptions::cell_of(entry, order, fault, MOST_IN_A_GROUP, THREE).to_string();
+        let cells = assumptions::faults().map(cell);
+        line(out, &head.into_iter().chain(cells).collect::<Vec<_>>())?;
     }
     Ok(())
 }

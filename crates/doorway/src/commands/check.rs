@@ -4,21 +4,24 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{anyhow, ensure};
+use clap::ValueEnum;
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
-use doorway_lab::AnyAlgorithm;
 use doorway_lab::check::Verdict;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::grouped;
+use doorway_lab::refutations::Refutation;
+use doorway_page::server::First;
 use serde::Serialize;
 
 use super::print_json;
+use crate::browser::{self, PageArgs};
 use crate::check_args::{CaseArgs, parse_checked_size};
 use crate::checking::{self, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
 use crate::finding::{Counterexample, Finding, Record};
-use crate::group_args::ShapeArgs;
+use crate::group_args::{BeginArgs, ShapeArgs};
 use crate::names;
 use crate::pages;
 use crate::rerun::{quoted, with_option};
@@ -29,6 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   doorway check ricart-agrawala
   doorway check lamport -n 2 --channel unordered --diagram story.svg
+  doorway check maekawa-printed --quorums '1,2,3;2,3;3' --acquires 1
   doorway check --all -n 2
 
 Exit codes: 0 holds, 1 violated, 2 usage error, 3 not exhausted (nothing is shown)";
@@ -41,7 +45,7 @@ pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     #[arg(required_unless_present_any = ["all", "table", "assumptions"])]
-    #[arg(conflicts_with_all = ["all", "table", "assumptions"])]
+    #[arg(conflicts_with_all = ["all", "assumptions"])]
     algorithm: Option<&'static Entry>,
     /// Set the number of nodes [default: 3]
     #[arg(short = 'n', value_name = "N", value_parser = parse_checked_size)]
@@ -50,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    pages: PageArgs,
+    pages: DocumentArgs,
     /// Write a diagram of the counterexample to FILE; its ending chooses the format: .svg, .txt,
     /// .mmd (Mermaid), .shiviz, or .json (Perfetto)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
@@ -58,26 +62,43 @@ pub(crate) struct Args {
     /// Write the counterexample to FILE as a script for `doorway replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
+    /// Open the counterexample in a browser, at the violation
+    #[arg(long, conflicts_with_all = ["all", "table", "assumptions", "json"])]
+    page: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Choose the output: text, json, or itf (the counterexample alone, in the Informal Trace
+    /// Format that Apalache, Quint and trace viewers read)
+    #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
+    format: OutputFormat,
     #[command(flatten)]
     case: CaseArgs,
     #[command(flatten)]
     shape: ShapeArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
 }
 
 /// Options that print a page of the documentation instead of one check.
 #[derive(clap::Args)]
-struct PageArgs {
+struct DocumentArgs {
     /// Check every algorithm at the largest sizes that fit into memory, and print the page
-    /// docs/checked.md; this takes about 15 minutes
-    #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    /// docs/checked.md; this takes about 15 minutes. With ALGORITHM, print only its rows
+    #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs", "BeginArgs"])]
     table: bool,
     /// Check every algorithm over both kinds of channels and with every fault, and print the page
     /// docs/assumptions.md; this takes about a minute
-    #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs"])]
+    #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs", "BeginArgs"])]
     assumptions: bool,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    Text,
+    Json,
+    Itf,
 }
 
 /// The number of nodes, unless a number is given.
@@ -86,7 +107,7 @@ const NODES: usize = 3;
 /// Run the check. A violation is a failure, and so is a check that was not exhausted.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.pages.table {
-        return pages::checked(out, &Interrupt::listen()?);
+        return pages::checked(out, args.algorithm, &Interrupt::listen()?);
     }
     if args.pages.assumptions {
         return pages::assumed(out, &Interrupt::listen()?);
@@ -94,21 +115,24 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     args.case.ensure_possible(args.size())?;
     match args.algorithm {
         Some(entry) => one(args, entry, out),
+        None if args.begin.begin.is_some() => {
+            Err(Usage("--begin is for one algorithm; name it".to_owned()).into())
+        }
         None => all(args, out),
     }
 }
 
 impl Args {
     fn size(&self) -> usize {
-        self.nodes.unwrap_or(NODES)
+        self.shape.size(self.nodes, NODES)
     }
 
     /// Check an algorithm, unless it cannot have such a group.
     fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
         let group = self.shape.group(&entry.info, self.size())?;
-        let case = self.case.case(AnyAlgorithm::from(entry), group)?;
+        let case = self.case.case(self.begin.algorithm(entry)?, group)?;
         let checked = checking::check(&case, self.case.memory, interrupt);
-        let options = self.shape.script_options(self.size());
+        let options = self.shape.script_options(self.size()) + self.begin.script_option();
         Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
     }
 
@@ -125,12 +149,18 @@ impl Args {
     }
 
     fn tell(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
-        if self.json {
-            print_json(out, &finding.record())?;
-        } else {
-            self.print(finding, out)?;
+        match (self.is_json(), self.format) {
+            (true, _) => print_json(out, &finding.record())?,
+            (false, OutputFormat::Itf) => {
+                finding.itf().map_or(Ok(()), |itf| print_json(out, &itf))?;
+            }
+            (false, _) => self.print(finding, out)?,
         }
         Ok(out.flush()?)
+    }
+
+    fn is_json(&self) -> bool {
+        self.json || self.format == OutputFormat::Json
     }
 
     fn print(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -147,6 +177,9 @@ impl Args {
         let mut hints = Table::new([]);
         if self.diagram.is_none() {
             hints.row(["to draw it:".to_owned(), with_option("--diagram out.svg")]);
+        }
+        if !self.page {
+            hints.row(["to step through it:".to_owned(), with_option("--page")]);
         }
         let script = if let Some(path) = &self.save {
             quoted(&path.display().to_string())
@@ -172,6 +205,9 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
         args.write(story)?;
     }
     unless_closed(args.tell(&finding, out))?;
+    if args.page {
+        open(&finding, out)?;
+    }
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", entry.info.name));
     }
@@ -179,6 +215,17 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
         Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
         None => Ok(()),
     }
+}
+
+/// Show the counterexample in a browser, until the command is interrupted.
+fn open(finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(story) = &finding.story else {
+        writeln!(out, "\nNothing is violated, so there is no story to open.")?;
+        return Ok(());
+    };
+    let name = format!("counterexample of {}", finding.info.name);
+    let first = First::Script { name, text: story.played.text.clone() };
+    browser::serve(&PageArgs::default(), first, out)
 }
 
 /// The result of one algorithm under `--all`.
@@ -193,6 +240,10 @@ enum Line<'a> {
 const NO_GROUP: &str = "no such group";
 
 fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.format == OutputFormat::Itf {
+        let reason = "--format itf writes one counterexample; name the algorithm";
+        return Err(Usage(reason.to_owned()).into());
+    }
     let interrupt = Interrupt::listen()?;
     let mut findings = Vec::new();
     for entry in ALL {
@@ -211,7 +262,7 @@ fn all(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn tell_all(args: &Args, findings: &Findings, out: &mut dyn Write) -> anyhow::Result<()> {
-    if args.json {
+    if args.is_json() {
         let lines = findings.iter().map(|(info, found)| match found {
             Ok(finding) => Line::Checked(Box::new(finding.record())),
             Err(reason) => Line::Impossible {
@@ -270,7 +321,12 @@ fn remark(info: &Info, finding: &Finding) -> String {
             let known = if refuted { "refuted: " } else { "" };
             format!("{known}{violated} after {steps} steps")
         }
-        (Verdict::Holds, _) if refuted => finding.refuted_elsewhere().unwrap_or_default(),
+        (Verdict::Holds, _) if refuted => {
+            let fails = |Refutation { fails, .. }: &Refutation| {
+                format!("refuted, but not in this group: it fails for {fails}")
+            };
+            finding.refuted_elsewhere().map(fails).unwrap_or_default()
+        }
         _ => finding.stop().unwrap_or_default(),
     }
 }

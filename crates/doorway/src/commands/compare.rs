@@ -9,7 +9,7 @@ use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::numbers::short;
-use doorway_lab::plot::{Plot, Series};
+use doorway_lab::plot::Plot;
 use doorway_lab::simulate::{Options, Workload};
 
 use super::print_json;
@@ -42,9 +42,9 @@ pub(crate) struct Args {
     /// Choose the points to measure, as in 3,7,13
     #[arg(long, value_name = "POINTS", value_delimiter = ',', value_parser = parse_point)]
     points: Option<Vec<f64>>,
-    /// Set the number of nodes for a sweep over load or delay
-    #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "16")]
-    nodes: usize,
+    /// Set the number of nodes for a sweep over load or delay [default: 16]
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
+    nodes: Option<usize>,
     /// Set the number of entries measured for each point
     #[arg(long, value_name = "E", default_value_t = 3_000, value_parser = parse_entries)]
     entries: u64,
@@ -68,6 +68,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     shape: ShapeArgs,
 }
+
+/// The number of nodes of a sweep over load or delay, unless a number is given.
+const NODES: usize = 16;
 
 /// A figure to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -174,7 +177,12 @@ impl Args {
             [] => sound().collect(),
             some => some.to_vec(),
         };
-        let points = self.points.clone().unwrap_or_else(|| self.sweep.default_points());
+        let points = match (&self.points, self.shape.quorums_by_hand()) {
+            (Some(points), _) => points.clone(),
+            // Quorums by hand suit a single size.
+            (None, Some(size)) if self.sweep == Sweep::Size => vec![size as f64],
+            (None, _) => self.sweep.default_points(),
+        };
         let whole = |point: &f64| point.fract() == 0.0 && parse_size(&point.to_string()).is_ok();
         let fits = |point: &f64| match self.sweep {
             Sweep::Size => whole(point),
@@ -193,7 +201,7 @@ impl Args {
             algorithms: chosen.iter().map(|entry| entry.info.name).collect(),
             sweep: self.sweep,
             points,
-            size: self.nodes,
+            size: self.shape.size(self.nodes, NODES),
             options,
         })
     }
@@ -204,24 +212,9 @@ impl Args {
     }
 
     fn plot_of(&self, plan: &Plan<'_>, workload: &Workload, rows: &[Row]) -> Plot {
-        let mut series = Vec::new();
-        for curve in rows.chunks(plan.points.len()) {
-            let messages = self.metric == Metric::Messages;
-            let errors = curve.iter().map(|row| row.report.messages_ci);
-            series.push(Series {
-                name: curve[0].report.algorithm.to_owned(),
-                points: curve.iter().map(|row| (row.x, self.drawn(row))).collect(),
-                errors: if messages { errors.collect() } else { Vec::new() },
-                dashed: false,
-            });
-            for formula in curve.chunk_by(|one, other| one.formula_text == other.formula_text) {
-                if let Some(name) = formula[0].formula_text.clone().filter(|_| messages) {
-                    let points = formula.iter().filter_map(|row| Some((row.x, row.formula?)));
-                    let points = points.collect();
-                    series.push(Series { name, points, errors: Vec::new(), dashed: true });
-                }
-            }
-        }
+        let messages = self.metric == Metric::Messages;
+        let drawn = |row: &Row| self.drawn(row);
+        let series = compare::curves(rows, plan.points.len(), &drawn, messages);
         let fixed = match (plan.sweep, workload) {
             (Sweep::Load | Sweep::Delay, _) => format!(", N = {}", plan.size),
             (Sweep::Size, Workload::Closed { think }) => format!(", think time {think}"),

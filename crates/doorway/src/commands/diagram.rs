@@ -11,10 +11,12 @@ use doorway_lab::recording::{self, File, Recording};
 use doorway_lab::script::Outcome;
 use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
 use doorway_lab::{AnyAlgorithm, Trace};
+use doorway_page::server::First;
 
+use crate::browser::{self, PageArgs};
 use crate::failure::Usage;
 use crate::files;
-use crate::group_args::{ShapeArgs, parse_size};
+use crate::group_args::{BeginArgs, ShapeArgs, parse_size};
 use crate::names;
 use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
@@ -39,11 +41,12 @@ pub(crate) struct Args {
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
     nodes: Option<usize>,
     /// Draw this script; its first command names the algorithm and the number of nodes
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "RunArgs"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "BeginArgs", "RunArgs"])]
     script: Option<PathBuf>,
     /// Draw what the nodes of a group have recorded; name the file of every node
     #[arg(long, value_name = "FILE", num_args = 1..)]
-    #[arg(conflicts_with_all = ["ShapeArgs", "RunArgs", "script", "entries", "algorithm", "nodes"])]
+    #[arg(conflicts_with_all = ["ShapeArgs", "BeginArgs", "RunArgs", "script", "entries"])]
+    #[arg(conflicts_with_all = ["algorithm", "nodes"])]
     recorded: Vec<PathBuf>,
     /// Choose the lock to draw from a recording
     #[arg(long, value_name = "NAME", requires = "recorded")]
@@ -53,6 +56,10 @@ pub(crate) struct Args {
     /// (Perfetto) [default: text on standard output]
     #[arg(short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Open what was recorded in a browser
+    #[arg(long, requires = "recorded", conflicts_with_all = ["output", "json"])]
+    #[arg(conflicts_with_all = ["algorithm", "nodes", "script"])]
+    page: bool,
     /// Print JSON for Perfetto
     #[arg(long, conflicts_with = "output")]
     json: bool,
@@ -63,6 +70,8 @@ pub(crate) struct Args {
     run: RunArgs,
     #[command(flatten)]
     shape: ShapeArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
 }
 
 /// The largest number of nodes in a diagram.
@@ -92,6 +101,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         None if !args.recorded.is_empty() => args.recorded()?,
         None => args.simulated()?,
     };
+    if args.page {
+        let first = First::Recording(Box::new(trace));
+        browser::serve(&PageArgs::default(), first, out)?;
+        return failure.map_or(Ok(()), Err);
+    }
     let picture = diagram::render(&trace, format);
     match &args.output {
         Some(path) => files::write(path, &picture)?,
@@ -139,7 +153,7 @@ impl Args {
             let reason = "say what to draw: an algorithm, --script FILE, or --recorded FILES";
             return Err(Usage(reason.into()).into());
         };
-        let size = self.nodes.unwrap_or(NODES);
+        let size = self.shape.size(self.nodes, NODES);
         let limit = format!("a diagram has at most {MAX_NODES} nodes, not {size}");
         ensure!(size <= MAX_NODES, Usage(limit));
         let group = self.shape.group(&entry.info, size)?;
@@ -149,7 +163,7 @@ impl Args {
         if self.entries.is_none() && !self.run.implies_load() {
             two_ask(&mut options);
         }
-        let (trace, violation) = traced(entry, options)?;
+        let (trace, violation) = traced(self.begin.algorithm(entry)?, options)?;
         Ok((trace, violation.map(|violation| rerun::failure(violation, self.run.seed))))
     }
 }
@@ -169,13 +183,13 @@ fn two_ask(options: &mut Options) {
 pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
     let mut options = Options::new(&entry.info, group);
     two_ask(&mut options);
-    Ok(traced(entry, options)?.0)
+    Ok(traced(AnyAlgorithm::from(entry), options)?.0)
 }
 
 /// The trace of a run, and its violation if there is one.
-fn traced(entry: &Entry, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
+fn traced(algorithm: AnyAlgorithm, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
     options.trace = MAX_EVENTS;
-    let mut run = Simulation::new(AnyAlgorithm::from(entry), options).map_err(Usage)?;
+    let mut run = Simulation::new(algorithm, options).map_err(Usage)?;
     let mut ended = false;
     while !ended && run.trace().events.len() < MAX_EVENTS {
         ended = run.advance(1 << 10);

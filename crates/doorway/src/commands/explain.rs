@@ -4,16 +4,18 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
+use anyhow::ensure;
 use doorway_core::algorithms::Entry;
 use doorway_core::{Channel, Formula, Group, GroupError, Info, Kind, Needs, Per, Shape};
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::short;
-use doorway_lab::{refutations, script};
+use doorway_lab::{refutations, script, stories};
 use serde::Serialize;
 
 use super::diagram::example_of;
 use super::list::Row;
-use super::print_json;
+use super::{print_json, threads};
+use crate::failure::Usage;
 use crate::group_args::{ShapeArgs, parse_size};
 use crate::header::{Header, Section};
 use crate::names;
@@ -23,15 +25,16 @@ use crate::wrap;
 const EXAMPLES: &str = "\
 Examples:
   doorway explain ricart-agrawala
-  doorway explain maekawa -n 13";
+  doorway explain maekawa -n 13
+  doorway explain knuth";
 
 /// Explain an algorithm: what it assumes, its rules, why it is right, what it costs
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The algorithm
-    #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
-    algorithm: &'static Entry,
+    /// The algorithm, between nodes or between threads
+    #[arg(value_parser = names::explained(), hide_possible_values = true)]
+    algorithm: Subject,
     /// Compute the numbers of messages for N nodes [default: 3, 13 and 100]
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
     nodes: Option<usize>,
@@ -42,15 +45,22 @@ pub(crate) struct Args {
     shape: ShapeArgs,
 }
 
+/// An algorithm of either family.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject {
+    Nodes(&'static Entry),
+    Threads(&'static doorway_threads::algorithms::Entry),
+}
+
 /// The sizes for which messages are counted unless one is given: tiny, Maekawa's example, and many.
 const SIZES: [usize; 3] = [3, 13, 100];
 
 impl Args {
     /// The groups for which messages are counted: the one asked for, or one of each possible size.
-    fn groups(&self) -> Result<Vec<Group>, GroupError> {
-        let group = |size: &usize| self.shape.group(&self.algorithm.info, *size);
-        if let Some(size) = &self.nodes {
-            return Ok(vec![group(size)?]);
+    fn groups(&self, info: &Info) -> Result<Vec<Group>, GroupError> {
+        let group = |size: &usize| self.shape.group(info, *size);
+        if let Some(size) = self.nodes.or_else(|| self.shape.quorums_by_hand()) {
+            return Ok(vec![group(&size)?]);
         }
         let groups: Vec<Group> = SIZES.iter().filter_map(|size| group(size).ok()).collect();
         if groups.is_empty() { Ok(vec![group(&SIZES[0])?]) } else { Ok(groups) }
@@ -86,10 +96,23 @@ struct Value {
 
 /// Print the explanation.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let info = &args.algorithm.info;
-    let header = Header::about(args.algorithm);
+    let entry = match args.algorithm {
+        Subject::Nodes(entry) => entry,
+        Subject::Threads(entry) => {
+            let plain = args.nodes.is_none() && args.shape.is_default();
+            let name = entry.info.name;
+            let reason = format!(
+                "'{name}' is an algorithm between threads, which have no group: leave out -n and \
+                 the options of groups"
+            );
+            ensure!(plain, Usage(reason));
+            return threads::explain::print(entry, args.json, out);
+        }
+    };
+    let info = &entry.info;
+    let header = Header::about(entry);
     let row = Row::new(info);
-    let cost = cost(info, &args.groups()?);
+    let cost = cost(info, &args.groups(info)?);
     if args.json {
         let Header { idea, sections, .. } = header;
         return print_json(out, &Explanation { row, idea, sections, cost });
@@ -105,15 +128,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     heading(out, "Messages per entry")?;
     print_cost(out, info, &cost)?;
+    let stories = stories::all();
+    let names = stories.iter().filter(|story| story.algorithm() == info.name);
+    let names: Vec<_> = names.map(|story| format!("doorway story {}", story.name())).collect();
+    if !names.is_empty() {
+        part(out, "Stories", &names.join("\n"))?;
+    }
     if let Some(refutation) = refutations::of(info.name) {
         let played = script::run(refutation.script)?;
         let picture = diagram::render(&played.trace, Format::Text);
         part(out, "A run that shows the flaw", &picture)?;
-        let (name, options) = (info.name, refutation.check);
-        return Ok(writeln!(out, "To find one by search: doorway check {name} {options}")?);
+        return Ok(writeln!(out, "To find one by search: {}", refutation.command())?);
     }
     let group = info.group(PICTURE_SIZE, &Shape::default())?;
-    let picture = diagram::render(&example_of(args.algorithm, group)?, Format::Text);
+    let picture = diagram::render(&example_of(entry, group)?, Format::Text);
     Ok(part(out, "A small run", &picture)?)
 }
 

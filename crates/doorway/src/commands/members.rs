@@ -3,13 +3,18 @@
 mod confirm;
 mod log;
 mod recover;
+mod rules;
 
 use std::io::Write;
 use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
-use doorway_protocol::{MembersReport, MembersRequest, SeatReport, SeatRole, SeatState};
+use doorway_daemon::members::deviations;
+use doorway_protocol::{
+    EtcdReport, MembersReport, MembersRequest, RuleTable, RulesReport, SeatReport, SeatRole,
+    SeatState,
+};
 use serde::Serialize;
 
 use super::print_json;
@@ -37,7 +42,8 @@ const LONGEST_WAIT: &str = "315360000";
     doorway members --wait 1m                 wait until all of them are in the view\n  \
     doorway members init                      found the group, once, at one node\n  \
     doorway members add d d.example:7001      add a machine\n  \
-    doorway members replace c                 let a machine with a new disk in again")]
+    doorway members replace c                 let a machine with a new disk in again\n  \
+    doorway members rules doorway.toml        change the rules for locks")]
 pub(crate) struct Args {
     #[command(subcommand)]
     task: Option<Task>,
@@ -69,16 +75,17 @@ enum Task {
     Remove(Remove),
     Replace(Replace),
     Lease(Lease),
-    /// Print what the group has agreed on, as JSON: its number, view, lease and machines
+    /// Print what the group has agreed on, as JSON: its number, view, lease, machines and rules
     ///
     /// Keep it to know what the group looked like. A data directory must never be copied back.
     Backup,
     /// Show what operators did: who, when, from where, and what came of it
     ///
-    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease` and `recover`, the last
-    /// 1,000 of them. It is the same at all members. With --json each entry is one line.
+    /// The log has `break`, `init`, `add`, `remove`, `replace`, `lease`, `rules` and `recover`, the
+    /// last 1,000 of them. It is the same at all members. With --json each entry is one line.
     Log,
     Recover(recover::Args),
+    Rules(rules::Args),
 }
 
 /// Found the group, with this node and the machines of `join` in its settings
@@ -113,6 +120,9 @@ struct Add {
     name: String,
     /// Its address, HOST:PORT, at which the other members reach it
     address: String,
+    /// Say which locks would be served otherwise than their rules say, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Remove a machine for good
@@ -126,6 +136,9 @@ struct Remove {
     /// Remove it even if the voters that are left have no majority that can be reached
     #[arg(long)]
     force: bool,
+    /// Say which locks would be served otherwise than their rules say, and change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Let a machine with a new disk in again, in place of its old self
@@ -153,6 +166,7 @@ struct BackupFile<'a> {
     view: u64,
     lease_ms: u32,
     seats: Vec<BackupSeat<'a>>,
+    rules: &'a [RuleTable],
 }
 
 #[derive(Serialize)]
@@ -176,20 +190,28 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Task::Backup => return backup(node, out),
         Task::Log => return log::run(node, *json, out),
         Task::Recover(args) => return recover::run(args, out),
+        Task::Rules(args) => return rules::run(args, node, *json, out),
         Task::Init(Init { lease, from_fixed, above }) => {
             MembersRequest::Init { lease_ms: *lease, from_fixed: from_fixed.then_some(*above) }
         }
-        Task::Add(Add { name, address }) => {
+        Task::Add(Add { name, address, .. }) => {
             check_address(address)?;
             MembersRequest::Add { name: name.clone(), address: address.clone() }
         }
-        Task::Remove(Remove { name, force }) => {
+        Task::Remove(Remove { name, force, .. }) => {
             MembersRequest::Remove { name: name.clone(), force: *force }
         }
         Task::Replace(Replace { name }) => MembersRequest::Replace { name: name.clone() },
         Task::Lease(Lease { time }) => MembersRequest::Lease(*time),
     };
-    let report = ask(&mut Query::look(&node.address)?, request)?;
+    let mut query = Query::look(&node.address)?;
+    if let Task::Add(Add { dry_run, .. }) | Task::Remove(Remove { dry_run, .. }) = task {
+        foretell(&mut query, &request, *dry_run, *json, out)?;
+        if *dry_run {
+            return Ok(());
+        }
+    }
+    let report = ask(&mut query, request)?;
     if *json {
         return print_json(out, &report);
     }
@@ -209,8 +231,49 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             Ok(writeln!(out, "replaced {name} in the group {group}: {}", votes(&report))?)
         }
         Task::Lease(_) => Ok(writeln!(out, "the lease is {} now", time(report.lease_ms.into()))?),
-        Task::Backup | Task::Log | Task::Recover(_) => Ok(()),
+        Task::Backup | Task::Log | Task::Recover(_) | Task::Rules(_) => Ok(()),
     }
+}
+
+/// What `--dry-run --json` prints.
+#[derive(Serialize)]
+struct Foretold {
+    /// The members that the group would have.
+    members: Vec<String>,
+    /// Which locks would be served otherwise than their rules say, and why.
+    deviations: Vec<String>,
+}
+
+/// Say beforehand which locks will be served otherwise than their rules say, once the change that
+/// was asked for is made.
+fn foretell(
+    query: &mut Query,
+    request: &MembersRequest,
+    dry_run: bool,
+    json: bool,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let report = ask(query, MembersRequest::Show)?;
+    let mut members: Vec<String> = report.seats.iter().map(|seat| seat.name.clone()).collect();
+    match request {
+        MembersRequest::Add { name, .. } if !members.contains(name) => members.push(name.clone()),
+        MembersRequest::Remove { name, .. } => members.retain(|member| member != name),
+        _ => {}
+    }
+    members.sort_unstable();
+    let rules = report.rules.as_ref().map_or(&[][..], |rules| &rules.tables);
+    let deviations = deviations(rules, &members);
+    if json {
+        return if dry_run { print_json(out, &Foretold { members, deviations }) } else { Ok(()) };
+    }
+    let all = members.join(" ");
+    for deviation in &deviations {
+        writeln!(out, "with the members {all}, {deviation}")?;
+    }
+    if dry_run && deviations.is_empty() {
+        writeln!(out, "with the members {all}, all locks are served as their rules say")?;
+    }
+    Ok(out.flush()?)
 }
 
 fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>, Exit> {
@@ -282,8 +345,16 @@ fn print(out: &mut dyn Write, report: &MembersReport) -> anyhow::Result<()> {
         ]);
     }
     table.print(out, 0)?;
-    if let Some(trouble) = report.trouble.as_ref().filter(|_| report.no_quorum_ms.is_none()) {
+    // Without a quorum, the line about votes says it all.
+    let is_told = report.no_quorum_ms.is_some() && report.etcd.is_none();
+    if let Some(trouble) = report.trouble.as_ref().filter(|_| !is_told) {
         writeln!(out, "{}: {trouble}", report.node)?;
+    }
+    if let Some(RulesReport { digest, differs, .. }) = &report.rules {
+        writeln!(out, "rules {digest}")?;
+        if let Some(differs) = differs {
+            writeln!(out, "{}: {differs}", report.node)?;
+        }
     }
     Ok(writeln!(out, "{}", votes(report))?)
 }
@@ -293,6 +364,7 @@ fn role(role: SeatRole) -> &'static str {
         SeatRole::Leader => "leader",
         SeatRole::Voter => "voter",
         SeatRole::Learner => "learner",
+        SeatRole::Member => "member",
     }
 }
 
@@ -306,8 +378,11 @@ fn state(seat: &SeatReport) -> String {
     }
 }
 
-/// How many votes can be reached, and what the loss of another one would mean.
+/// How many votes can be reached, and what the loss of another one would mean; or how etcd is.
 pub(crate) fn votes(report: &MembersReport) -> String {
+    if let Some(etcd) = &report.etcd {
+        return etcd_state(etcd);
+    }
     let MembersReport { voters, reachable, .. } = report;
     let majority = voters / 2 + 1;
     let counts = format!("{reachable} of {voters} vote{}", if *voters == 1 { "" } else { "s" });
@@ -328,6 +403,19 @@ pub(crate) fn votes(report: &MembersReport) -> String {
     }
 }
 
+/// Whether the etcd by which the members agree answers.
+fn etcd_state(etcd: &EtcdReport) -> String {
+    let EtcdReport { addresses, unreachable_ms, warning } = etcd;
+    let addresses = addresses.join(", ");
+    match (unreachable_ms, warning) {
+        (Some(away), _) => {
+            format!("agreed by etcd at {addresses}, which cannot be reached for {}", time(*away))
+        }
+        (None, Some(warning)) => format!("agreed by etcd at {addresses}; {warning}"),
+        (None, None) => format!("agreed by etcd at {addresses}, which answers; nobody votes"),
+    }
+}
+
 fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let report = ask(&mut Query::look(&node.address)?, MembersRequest::Show)?;
     let Some(cluster) = &report.cluster else {
@@ -342,7 +430,8 @@ fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     let MembersReport { group, view, lease_ms, .. } = &*report;
     let (view, lease_ms) = (*view, *lease_ms);
-    print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect() })
+    let rules = report.rules.as_ref().map_or(&[][..], |rules| &rules.tables);
+    print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect(), rules })
 }
 
 /// Parses a lease, into milliseconds.
@@ -390,6 +479,8 @@ mod tests {
             reachable,
             no_quorum_ms: None,
             trouble: None,
+            etcd: None,
+            rules: None,
         }
     }
 

@@ -8,6 +8,8 @@ use doorway_lab::papers::{self, Figure, Paper, Table as Measured};
 use serde::Serialize;
 
 use super::print_json;
+use crate::failure::Usage;
+use crate::group_args::parse_size;
 use crate::names;
 use crate::progress::Progress;
 use crate::table::Table;
@@ -16,7 +18,8 @@ use crate::wrap;
 const EXAMPLES: &str = "\
 Examples:
   doorway paper
-  doorway paper maekawa-table-1";
+  doorway paper maekawa-table-1
+  doorway paper slides-complexity -n 64";
 
 /// Measure a table of a paper and print both side by side; without a name, list the tables
 #[derive(clap::Args)]
@@ -25,6 +28,9 @@ pub(crate) struct Args {
     /// The table, or 'all'
     #[arg(value_parser = names::papers(), hide_possible_values = true)]
     name: Option<Choice>,
+    /// Measure a group of N nodes instead of the printed sizes, against the paper's formulas
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size, requires = "name")]
+    nodes: Option<usize>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -71,7 +77,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         let progress = Progress::new(chosen.len() as u64, "tables");
         for (done, paper) in chosen.iter().enumerate() {
             progress.at(done as u64);
-            let table = (paper.measure)().map_err(anyhow::Error::msg)?;
+            let named = |error| Usage(format!("{}: {error}", paper.name));
+            let table = (paper.measure)(args.nodes).map_err(named)?;
             outcomes.push(Outcome::new(paper, table));
         }
     }

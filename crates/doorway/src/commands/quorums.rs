@@ -1,41 +1,56 @@
 //! `doorway quorums KIND -n N`: the quorums, their sizes and load, and Maekawa's four properties.
 
+mod table;
+
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::ValueEnum;
 use doorway_core::NodeId;
-use doorway_core::quorums::{Kind, Properties, Quorums, Scheme};
+use doorway_core::quorums::{Kind, Plan, Properties, Quorums, Scheme};
 use doorway_lab::numbers::grouped;
+use doorway_lab::pictures;
 use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
+use crate::files;
 use crate::group_args::{parse_count, parse_size};
 use crate::names;
 use crate::progress::Busy;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorway quorums projective-plane -n 7
-  doorway quorums weighted -n 3 --weights 2,1,1";
+  doorway quorums projective-plane -n 7 --picture plane.svg
+  doorway quorums weighted -n 3 --weights 2,1,1
+  doorway quorums '1,2,3;2,3;3'
+  doorway quorums --table";
 
-/// Print a quorum for each node, and verify the properties of the quorum system
+/// Print a quorum for each node, and verify the properties of the quorum system; or compare the
+/// constructions
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The construction
-    #[arg(value_name = "KIND", value_parser = names::quorum_kinds())]
-    kind: Kind,
-    /// Set the number of nodes
+    /// The construction, or the quorum of every node, as in '1,2,3;2,3;3'
+    #[arg(value_name = "KIND|SETS", value_parser = names::quorum_plans())]
+    #[arg(required_unless_present = "table")]
+    plan: Option<Plan>,
+    /// Set the number of nodes; with --table, print sizes up to N [default: 31]
     #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
-    nodes: usize,
+    nodes: Option<usize>,
+    /// Print the mean size of a quorum for each construction and number of nodes, beside the bound
+    #[arg(long, conflicts_with_all = ["plan", "weights", "scheme", "picture"])]
+    table: bool,
     /// Set the weight of each node's vote, as in 2,1,1
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
     weights: Option<Vec<u32>>,
     /// Choose one of the two schemes of the triangle [default: both, in turn]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<SchemeName>,
+    /// Draw the quorum of every node to FILE.svg
+    #[arg(long, value_name = "FILE.svg")]
+    picture: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -52,21 +67,29 @@ enum SchemeName {
 }
 
 impl Args {
-    fn build(&self) -> anyhow::Result<Quorums> {
-        let size = u32::try_from(self.nodes)?;
-        let weights = self.weights.as_deref();
-        match self.scheme {
-            None => Ok(Quorums::build(self.kind, size, weights)?),
-            Some(_) if self.kind != Kind::Triangle => {
-                let reason =
-                    format!("{} quorums have no schemes; only triangle quorums do", self.kind);
-                Err(Usage(reason).into())
+    /// How the quorums are made, and for how many nodes.
+    fn plan(&self) -> Result<(Plan, usize), Usage> {
+        let plan = match (self.plan.clone(), self.scheme) {
+            (None, _) => return Err(Usage("say which quorums to build".to_owned())),
+            (Some(plan), None) => plan,
+            (Some(Plan::Kind(Kind::Triangle)), Some(scheme)) => Plan::Triangle(scheme.scheme()),
+            (Some(plan), Some(_)) => {
+                let reason = format!("{plan} quorums have no schemes; only triangle quorums do");
+                return Err(Usage(reason));
             }
-            Some(_) if weights.is_some() => {
-                Err(Usage("triangle quorums have no use for weights".to_owned()).into())
-            }
-            Some(scheme) => Ok(Quorums::triangle(size, scheme.scheme())?),
-        }
+        };
+        let size = self.nodes.or_else(|| plan.size());
+        let missing =
+            || Usage(format!("say with -n <N> for how many nodes to build {plan} quorums"));
+        size.map(|size| (plan.clone(), size)).ok_or_else(missing)
+    }
+}
+
+/// What the quorums are called in a heading.
+fn title(plan: &Plan) -> String {
+    match plan {
+        Plan::Sets(_) => "hand-made".to_owned(),
+        plan => plan.to_string(),
     }
 }
 
@@ -85,19 +108,26 @@ const MANY: usize = 10_000;
 
 /// Print the quorums. If two of them do not meet, that is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.table {
+        return table::print(args.nodes, args.json, out);
+    }
+    let (plan, size) = args.plan()?;
     let (quorums, properties) = {
-        let many = args.nodes > MANY;
-        let text =
-            || format!("verifying that any two of {} quorums meet", grouped(args.nodes as u64));
+        let many = size > MANY;
+        let text = || format!("verifying that any two of {} quorums meet", grouped(size as u64));
         let _busy = many.then(|| Busy::new(text()));
-        let quorums = args.build()?;
+        let quorums = plan.build(u32::try_from(size)?, args.weights.as_deref())?;
         let properties = quorums.properties();
         (quorums, properties)
     };
+    if let Some(path) = &args.picture {
+        files::write(path, &pictures::quorums(&plan, &quorums).map_err(Usage)?)?;
+    }
+    let title = title(&plan);
     if args.json {
-        print_json(out, &Report::new(args.kind, &quorums, &properties))?;
+        print_json(out, &Report::new(title, &quorums, &properties))?;
     } else {
-        print(out, args.kind, &quorums, &properties)?;
+        print(out, &title, &quorums, &properties)?;
     }
     ensure!(properties.a, "two of these quorums do not meet");
     Ok(())
@@ -106,7 +136,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 /// The JSON output; its names are a promise to scripts.
 #[derive(Serialize)]
 struct Report {
-    kind: &'static str,
+    kind: String,
     n: u32,
     size_min: u32,
     size_max: u32,
@@ -132,14 +162,14 @@ struct Letters {
 }
 
 impl Report {
-    fn new(kind: Kind, quorums: &Quorums, properties: &Properties) -> Self {
+    fn new(kind: String, quorums: &Quorums, properties: &Properties) -> Self {
         let Properties { a, b, c, d, size_min, size_max, size_mean, load_min, load_max } =
             *properties;
         let number = |node: &NodeId| node.0 + 1;
         let set = |node, turn| quorums.quorum(node, turn).iter().map(number).collect();
         let sets = |turn| (0..quorums.size()).map(|node| set(NodeId(node), turn)).collect();
         Self {
-            kind: kind.name(),
+            kind,
             n: quorums.size(),
             size_min,
             size_max,
@@ -153,7 +183,7 @@ impl Report {
     }
 }
 
-fn print(out: &mut dyn Write, kind: Kind, quorums: &Quorums, found: &Properties) -> io::Result<()> {
+fn print(out: &mut dyn Write, kind: &str, quorums: &Quorums, found: &Properties) -> io::Result<()> {
     let (size, turns) = (quorums.size(), quorums.turns());
     writeln!(out, "{kind} quorums for {size} nodes")?;
     let range = |min: u32, max: u32| {

@@ -13,6 +13,7 @@ use super::print_json;
 use crate::failure::{Usage, unless_closed};
 use crate::files;
 use crate::scripts::{self, Difference};
+use crate::state_args::StateArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     /// or .json (Perfetto)
     #[arg(long, value_name = "FILE")]
     diagram: Option<PathBuf>,
+    #[command(flatten)]
+    states: StateArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -64,7 +67,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let (Some(path), Some(format)) = (&args.diagram, format) {
         files::write(path, &diagram::render(&played.trace, format))?;
     }
-    unless_closed(print(args, &played, difference.as_ref(), out))?;
+    args.states.draw(&played.trace)?;
+    let told = match args.states.columns(&played.trace)? {
+        Some(text) if !args.json => out.write_all(text.as_bytes()).map_err(Into::into),
+        _ => print(args, &played, difference.as_ref(), out),
+    };
+    unless_closed(told)?;
     if let Some(difference) = difference {
         bail!("{}, {difference}", args.script.display());
     }

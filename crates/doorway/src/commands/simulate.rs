@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
-use crate::group_args::{ShapeArgs, parse_size};
+use crate::group_args::{BeginArgs, ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
 use crate::rerun;
@@ -30,9 +30,9 @@ pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     algorithm: &'static Entry,
-    /// Set the number of nodes
-    #[arg(short = 'n', value_name = "N", value_parser = parse_size, default_value = "10")]
-    nodes: usize,
+    /// Set the number of nodes [default: 10]
+    #[arg(short = 'n', value_name = "N", value_parser = parse_size)]
+    nodes: Option<usize>,
     /// End the run after E entries [default: 10000, or as many as --requests has]
     #[arg(long, value_name = "E", value_parser = parse_entries)]
     entries: Option<u64>,
@@ -43,7 +43,12 @@ pub(crate) struct Args {
     run: RunArgs,
     #[command(flatten)]
     shape: ShapeArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
 }
+
+/// The number of nodes, unless a number is given.
+const NODES: usize = 10;
 
 /// The number of entries of a run, unless a number or a file is given.
 const ENTRIES: u64 = 10_000;
@@ -58,11 +63,11 @@ struct Outcome {
 /// Run the simulation and print the figures. A violation is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
-    let group = args.shape.group(info, args.nodes)?;
+    let group = args.shape.group(info, args.shape.size(args.nodes, NODES))?;
     let traffic = args.run.traffic()?;
     let entries = args.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
     let options = args.run.options(&traffic, info, group, entries);
-    let (report, seconds) = timed(AnyAlgorithm::from(args.algorithm), options)?;
+    let (report, seconds) = timed(args.begin.algorithm(args.algorithm)?, options)?;
     let events_per_second = report.events as f64 / seconds.max(1e-9);
     let violation = report.violation.clone();
     if args.json {

@@ -37,20 +37,25 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let answer = query.answer(SessionMachine::status)?;
     let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
     let members = members(&mut query, &status)?;
+    let arranged = arranged(&mut query, &status)?;
     if args.json {
-        return print_json(out, &Status { status: &status, agreed: members.as_deref() });
+        let (status, agreed) = (&status, members.as_deref());
+        return print_json(out, &StatusJson { node: status, agreed, arranged });
     }
-    print(out, &status, members.as_deref())
+    print(out, &status, members.as_deref(), &arranged)
 }
 
 /// The status as JSON.
 #[derive(Serialize)]
-struct Status<'a> {
+struct StatusJson<'a> {
     #[serde(flatten)]
-    status: &'a NodeStatus,
+    node: &'a NodeStatus,
     /// The members of a group that agrees on them.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreed: Option<&'a MembersReport>,
+    /// How the rules for locks arrange the members.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    arranged: Vec<String>,
 }
 
 /// The members of the node's group, if the group agrees on them.
@@ -67,10 +72,22 @@ fn members(query: &mut Query, status: &NodeStatus) -> Result<Option<Box<MembersR
     }
 }
 
+/// How the rules for locks arrange the members.
+fn arranged(query: &mut Query, status: &NodeStatus) -> Result<Vec<String>, Exit> {
+    if status.scope != Scope::Cluster || !query.knows_members() {
+        return Ok(Vec::new());
+    }
+    match query.answer(|machine, now| machine.members(now, MembersRequest::Arranged))? {
+        Answer::Arranged(lines) => Ok(lines),
+        _ => Err(unexpected_answer()),
+    }
+}
+
 fn print(
     out: &mut dyn Write,
     status: &NodeStatus,
     agreed: Option<&MembersReport>,
+    arranged: &[String],
 ) -> anyhow::Result<()> {
     let NodeStatus { node, group, version, pid, up_ms, .. } = status;
     writeln!(out, "node      {node} of group {group}")?;
@@ -84,8 +101,15 @@ fn print(
     if let Some(report) = agreed {
         match &report.trouble {
             Some(trouble) => writeln!(out, "trouble   {trouble}")?,
+            None if report.etcd.is_some() => writeln!(out, "group     {}", votes(report))?,
             None => writeln!(out, "votes     {}", votes(report))?,
         }
+        if let Some(differs) = report.rules.as_ref().and_then(|rules| rules.differs.as_ref()) {
+            writeln!(out, "rules     {differs}")?;
+        }
+    }
+    for line in arranged {
+        writeln!(out, "arranged  {line}")?;
     }
     for absent in &status.away {
         writeln!(

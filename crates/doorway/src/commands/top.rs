@@ -1,14 +1,17 @@
 //! `doorway top`: the locks of a node, live.
 
 use std::io::{self, IsTerminal as _, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_client::{Answer, Moment, Name};
+use doorway_client::{Answer, Endpoint, Moment, Name, Stream};
+use doorway_page::server::{First, LiveNode};
 use doorway_protocol::{LockLine, NodeStatus};
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use super::print_json;
+use crate::browser::{self, PageArgs};
 use crate::service::exit::Exit;
 use crate::service::fit::{shorten, width};
 use crate::service::identity::scope;
@@ -27,6 +30,7 @@ use crate::table::Table;
 #[command(after_help = "Examples:\n  \
     doorway top                     all locks, every second\n  \
     doorway top deploy/ -d 5        locks whose names begin with deploy/, every 5 seconds\n  \
+    doorway top --page              the live page in a browser\n  \
     doorway top --json | jq -r '.locks[].lock'")]
 pub(crate) struct Args {
     /// Show only locks whose names begin with this
@@ -45,6 +49,13 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Open the live page of the node in a browser: all members and locks, and why each one waits
+    #[arg(long, conflicts_with_all = ["once", "json"])]
+    page: bool,
+
+    #[command(flatten)]
+    browser: PageArgs,
+
     #[command(flatten)]
     node: LookArgs,
 }
@@ -57,11 +68,17 @@ struct Snapshot {
     more: bool,
 }
 
+/// How long the page may take to connect to the node.
+const DIALLING: Duration = Duration::from_secs(5);
+
 /// How many locks are shown where nothing limits their number.
 const MANY: usize = 10_000;
 
 /// Show the locks.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.page {
+        return open_page(args, out);
+    }
     let live = !args.once && !args.json && io::stdout().is_terminal();
     let mut query = Query::look(&args.node.address)?;
     if live {
@@ -69,6 +86,25 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let look = look(&mut query, &args.prefix, MANY)?;
     if args.json { print_json(out, &look) } else { print(out, &look, usize::MAX) }
+}
+
+/// Serve the live page to this machine. The node is asked over its Unix socket, with the rights of
+/// the user who runs the command.
+fn open_page(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut query = Query::look(&args.node.address)?;
+    look(&mut query, &args.prefix, 1)?;
+    let endpoint = query.endpoint().clone();
+    if matches!(endpoint, Endpoint::Tcp(..)) {
+        let text = "the page is served where the node is: use the node's Unix socket, or set \
+                    `page = true` under [http] in its settings and open https://NODE:PORT/page";
+        return Err(anyhow::anyhow!(text));
+    }
+    drop(query);
+    let dial = move || match endpoint.connect_within(DIALLING)? {
+        Stream::Unix(stream) => Ok(stream),
+        Stream::Tcp(_) => Err(io::Error::other("this is no Unix socket")),
+    };
+    browser::serve(&args.browser, First::Live(LiveNode(Arc::new(dial))), out)
 }
 
 /// Show the locks again and again, until the user presses `q`.

@@ -65,6 +65,9 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
         Some(of) => writeln!(out, "lock {lock} of {}", scope(*of))?,
         None => writeln!(out, "lock {lock}")?,
     }
+    if report.algorithm.contains(',') {
+        writeln!(out, "served by {}", report.algorithm)?;
+    }
     if holders.is_empty() && report.away.is_empty() && report.silent.is_empty() {
         writeln!(out, "nobody holds it")?;
     } else if holders.is_empty() {

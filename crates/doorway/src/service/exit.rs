@@ -55,7 +55,9 @@ impl Exit {
             Code::NotFree => conflict,
             Code::Forbidden => REFUSED,
             Code::Invalid | Code::NotServed => USAGE,
-            Code::Busy | Code::Gone | Code::Unavailable | Code::Broken => UNAVAILABLE,
+            Code::Busy | Code::Gone | Code::Unavailable | Code::Broken | Code::Elsewhere => {
+                UNAVAILABLE
+            }
         };
         Self { code, text: Some(refusal.text.clone()), refused: Some(refusal.code) }
     }

@@ -37,6 +37,11 @@ impl Query {
         Self::open(node.link(setup, false, Persistence::Once)?, event_loop)
     }
 
+    /// The endpoint of the node.
+    pub(crate) fn endpoint(&self) -> &doorway_client::Endpoint {
+        self.link.endpoint()
+    }
+
     /// Connect to a node that runs. Looking at locks is no reason to start one.
     pub(crate) fn look(node: &AddressArgs) -> Result<Self, Exit> {
         let event_loop = EventLoop::new()?;

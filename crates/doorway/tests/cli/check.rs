@@ -72,7 +72,7 @@ fn a_check_without_an_end_is_never_shown_as_one_that_holds() {
     assert_eq!((&found["overtaking"], &found["messages"]), (&Value::Null, &Value::Null));
 }
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "acquires",
     "algorithm",
     "channel",
@@ -85,6 +85,7 @@ const KEYS: [&str; 18] = [
     "n",
     "overtaking",
     "property",
+    "refuted_by",
     "seconds",
     "trace",
     "transitions",
@@ -128,7 +129,7 @@ fn all_algorithms_have_a_line() {
     assert!(
         text.contains("refuted: stuck: nodes 1, 2 wait and nothing can happen any more after 4")
     );
-    assert!(text.contains("refuted, but not at this size"), "{text}");
+    assert!(text.contains("refuted, but not in this group: it fails for 4 nodes"), "{text}");
 
     let (text, reason) = failing("check --all -n 2 --acquires 1 --channel unordered", 1);
     assert!(text.contains("exclusion: nodes 1, 2 are inside together after 4 steps"), "{text}");
@@ -172,6 +173,7 @@ fn ctrl_c_ends_a_check_and_prints_its_progress() {
     let text = crate::interrupted("check lamport -n 5 --acquires 100");
     assert!(text.starts_with("not exhausted: lamport, 5 nodes"), "{text}");
     assert!(text.contains(" transitions, depth ") && text.contains("stopped by Ctrl-C"), "{text}");
+    assert!(text.contains("known      no violation within "), "{text}");
 }
 
 #[test]
@@ -195,8 +197,49 @@ fn a_counterexample_is_drawn_in_every_format() {
 #[test]
 fn a_refuted_algorithm_that_holds_at_one_size_is_still_called_refuted() {
     let text = answer("check maekawa-printed --acquires 1");
-    assert!(text.starts_with("holds: maekawa-printed, 3 nodes"), "{text}");
-    let remark = "refuted, but not at this size; try: doorway check maekawa-printed -n 7";
-    assert!(text.contains(remark), "{text}");
-    assert!(!answer("check maekawa --acquires 1").contains("refuted"));
+    let opening = "holds here, but it is refuted: it fails for 3 nodes with the quorums \
+                   1,2,3;2,3;3: maekawa-printed, 3 nodes";
+    assert!(text.starts_with(opening), "{text}");
+    let command = "doorway check maekawa-printed --quorums '1,2,3;2,3;3' --acquires 1";
+    assert!(text.contains(command), "{text}");
+    assert_eq!(json("check maekawa-printed --acquires 1")["refuted_by"], command);
+    let right = answer("check maekawa --acquires 1");
+    assert!(!right.contains("refuted") && right.starts_with("holds: maekawa"), "{right}");
+}
+
+#[test]
+fn quorums_made_by_hand_are_checked_from_the_command_line() {
+    // The shortest deadlock of the printed text: three nodes, eight steps.
+    let (text, reason) = failing("check maekawa-printed --quorums 1,2,3;2,3;3 --acquires 1", 1);
+    assert!(reason.contains("stuck: nodes 1, 2 wait"), "{reason}");
+    assert!(text.contains("     8  ") && !text.contains("     9  "), "{text}");
+    assert!(text.starts_with("violated: maekawa-printed, 3 nodes"), "as many as there are sets");
+    let story = temporary("stairs.txt");
+    failing(&format!("check maekawa-printed --quorums 1,2,3;2,3;3 --acquires 1 --save {story}"), 1);
+    assert!(text_of(&story).contains("quorums=1,2,3;2,3;3"));
+    failing(&format!("replay {story}"), 1);
+    assert!(answer("check maekawa --quorums 1,2,3;2,3;3 --acquires 1").starts_with("holds: "));
+    for command in ["simulate maekawa", "compare maekawa", "diagram maekawa", "explain maekawa"] {
+        let text = answer(&format!("{command} --quorums 1,2;2,3;1,3;1,2,3"));
+        assert!(text.contains('4'), "{command}: {text}");
+    }
+    assert!(answer("simulate maekawa -n 6 --quorums triangle:1").contains("N = 6"));
+}
+
+#[test]
+fn quorums_that_cannot_be_are_refused_in_one_line() {
+    for (sets, why) in [
+        ("1,2;2;3", "{1,2} of node 1 and {3} of node 3 have no node in common"),
+        ("1,5;1", "contains node 5, but there are 2 nodes"),
+        ("1,x;1", "'1,x' is not a quorum; write the numbers"),
+        ("1,2;", "as in 1,2,3;2,3;3"),
+        ("triangle:3", "triangle:1, triangle:2"),
+        ("gird", "'grid'"),
+    ] {
+        let reason = refusal(&format!("check maekawa --quorums {sets}"));
+        assert!(reason.contains(why), "{sets}: {reason}");
+    }
+    let reason = refusal("check maekawa -n 4 --quorums 1;1");
+    assert!(reason.contains("2 quorums for 4 nodes; give one for each node"), "{reason}");
+    assert!(refusal("check lamport --quorums 1,2;2,3;1,3").contains("no use for quorums"));
 }

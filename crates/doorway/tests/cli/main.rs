@@ -2,18 +2,22 @@
 
 mod check;
 mod compare;
+mod course;
 mod diagram;
+mod lab;
 mod list;
 mod manners;
 mod misuse;
 mod operators;
 mod paper;
+mod problems;
 mod quorums;
 mod readme;
 mod recorded;
 mod replay;
 mod serve;
 mod simulate;
+mod story;
 mod threads;
 
 use std::fs;

@@ -45,6 +45,10 @@ fn every_command_of_the_page_works_as_written() {
     fs::write(folder.join("a/doorway.toml"), toml.expect("the configuration of three")).unwrap();
     fs::copy(folder.join("ca/ca.crt"), folder.join("a/ca.crt")).unwrap();
     succeeds(&folder, "serve --config a/doorway.toml --check");
+    let arranged = blocks("toml").into_iter().find(|text| text.contains("quorums = "));
+    let arranged = format!("{}{}", toml.unwrap_or_default(), arranged.expect("an arrangement"));
+    fs::write(folder.join("a/doorway.toml"), arranged).unwrap();
+    succeeds(&folder, "serve --config a/doorway.toml --check");
     let toml = blocks("toml").into_iter().find(|text| text.contains("[members]"));
     fs::write(folder.join("a/doorway.toml"), toml.expect("that of agreed members")).unwrap();
     succeeds(&folder, "serve --config a/doorway.toml --check");

@@ -1,11 +1,12 @@
 //! `doorway paper`.
 
-use crate::{answer, json};
+use crate::{answer, json, refusal};
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "maekawa-table-1",
     "maekawa-table-2",
     "maekawa-table-3",
+    "maekawa-section-8-2",
     "ricart-table-1",
     "raymond-k-section-7",
     "slides-complexity",
@@ -44,4 +45,19 @@ fn a_table_shows_paper_measurement_and_difference() {
         assert!(figure["measured"].is_number() && figure["difference"].is_number(), "{figure}");
         assert_eq!(figure["agrees"], true, "{figure}");
     }
+}
+
+#[test]
+fn a_table_is_measured_for_another_number_of_nodes() {
+    let table = json("paper slides-complexity -n 9");
+    let figures = table["figures"].as_array().expect("an array");
+    assert!(figures.iter().all(|figure| figure["agrees"] == true), "{table}");
+    let broadcast = figures.iter().find(|figure| figure["paper"]["value"] == 24.0);
+    assert!(broadcast.is_some(), "3(n-1) = 24: {table}");
+    let plane = answer("paper maekawa-table-1 -n 31");
+    assert!(plane.contains("N=31 K=6") && !plane.contains("N=13"), "{plane}");
+    let refused = refusal("paper maekawa-table-1 -n 43");
+    assert!(refused.contains("does not exist, by the theorem of Bruck and Ryser"), "{refused}");
+    assert!(refusal("paper slides-complexity -n 1").contains("2 to 1000 nodes"));
+    assert!(refusal("paper -n 3").contains("<NAME>"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{answer, json, refusal};
+use crate::{answer, json, refusal, temporary, text_of};
 
 #[test]
 fn quorums_are_printed_from_one_and_verified() {
@@ -57,4 +57,54 @@ fn the_schemes_of_the_triangle_can_be_chosen() {
     assert_eq!(both["turns"], Value::from(turns.to_vec()));
     assert_eq!(both["properties"]["d"], true, "taking turns balances the load");
     assert!(refusal("quorums grid -n 6 --scheme 1").contains("no schemes"));
+}
+
+#[test]
+fn a_table_compares_the_constructions_with_the_bound() {
+    let text = answer("quorums --table");
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with(char::is_numeric)).count(),
+        31,
+        "{text}"
+    );
+    let line = text.lines().find(|line| line.starts_with("13 ")).expect("13 nodes");
+    let cells: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(cells, ["13", "4.00", "4", "4", "4", "4.77", "6.08", "7", "projective-plane"]);
+    assert!(text.contains("(1+√(4N-3))/2"), "{text}");
+    let lines = json("quorums --table -n 40");
+    let lines = lines.as_array().expect("an array");
+    assert_eq!((lines.len(), &lines[6]["best"]), (40, &"projective-plane".into()));
+    assert!(lines[5]["sizes"][0]["mean"].is_null(), "there is no plane of six points");
+    assert!(refusal("quorums --table -n 201").contains("at most 200"));
+    assert!(refusal("quorums grid --table").contains("--table"));
+}
+
+#[test]
+fn quorums_made_by_hand_are_verified() {
+    let text = answer("quorums 1,2,3;2,3;3");
+    assert!(text.starts_with("hand-made quorums for 3 nodes"), "{text}");
+    assert!(text.contains("(a)  yes") && text.contains("(c)  no"), "{text}");
+    assert_eq!(json("quorums 1,2,3;2,3;3")["quorums"][1], Value::from(vec![2, 3]));
+    assert!(refusal("quorums 1;2").contains("have no node in common"));
+}
+
+#[test]
+fn planes_that_do_not_exist_are_told_from_those_that_are_not_known() {
+    let slides = "quorums projective-plane -n 31";
+    assert_eq!(json(slides)["size_max"], 6, "order 5, where the slides print 43 nodes");
+    assert_eq!(json("quorums projective-plane -n 91")["size_max"], 10, "K = 10 exists");
+    let theorem = refusal("quorums projective-plane -n 43");
+    assert!(theorem.contains("of order 6, does not exist, by the theorem of Bruck"), "{theorem}");
+    assert!(refusal("quorums projective-plane -n 111").contains("a search by Lam"));
+    assert!(refusal("quorums projective-plane -n 157").contains("is not known"));
+}
+
+#[test]
+fn quorums_are_drawn() {
+    for (kind, panels) in [("projective-plane -n 7", 7), ("grid -n 9", 9), ("triangle -n 15", 30)] {
+        let picture = temporary("quorums.svg");
+        answer(&format!("quorums {kind} --picture {picture}"));
+        assert_eq!(text_of(&picture).matches("class=\"mark\"").count(), panels, "{kind}");
+    }
+    assert!(refusal("quorums grid -n 65 --picture x.svg").contains("at most 64"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{answer, failing, json, parsed, refusal};
+use crate::{answer, failing, json, parsed, refusal, temporary, text_of};
 
 fn algorithms() -> Vec<Value> {
     json("threads list").as_array().expect("an array").clone()
@@ -265,4 +265,19 @@ fn the_locks_are_measured_beside_those_of_others() {
     let bounds = [0, 1].map(|nth| locks[nth]["crowds"][1]["bypass_bound"].as_u64());
     assert_eq!(bounds, [Some(1), Some(1)]);
     assert_eq!(locks[2]["crowds"][1]["bypass_bound"], Value::Null);
+}
+
+#[test]
+fn a_schedule_is_drawn_as_lanes_beside_the_registers() {
+    let picture = temporary("hyman.svg");
+    failing(&format!("threads check hyman --diagram {picture}"), 1);
+    let svg = text_of(&picture);
+    assert!(svg.contains(">P0<") && svg.contains(">P1<"), "a lane for each process");
+    assert!(svg.contains("two processes are inside at once"), "the ending");
+    assert!(svg.matches("class=\"small f4\"").count() > 2, "registers that change");
+    assert_eq!(svg.matches("<rect class=\"inside\"").count(), 2, "both are inside at the end");
+    let nothing = temporary("peterson.svg");
+    let text = answer(&format!("threads check peterson --diagram {nothing}"));
+    assert!(text.contains("no schedule to draw"), "{text}");
+    assert!(refusal("threads check hyman --diagram hyman.png").contains("must end in .svg"));
 }

@@ -175,7 +175,12 @@ pub(crate) struct Process(Child);
 impl Process {
     /// Start it.
     pub(crate) fn spawn(command: &mut Command) -> Self {
-        Self(command.spawn().expect("it runs"))
+        Self::try_spawn(command).expect("it runs")
+    }
+
+    /// Start it, if the program is there.
+    pub(crate) fn try_spawn(command: &mut Command) -> std::io::Result<Self> {
+        command.spawn().map(Self)
     }
 
     /// Its number.

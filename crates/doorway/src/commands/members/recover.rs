@@ -13,7 +13,7 @@ use crate::service::exit::{self, Exit};
 ///
 /// Run it where the node of a surviving machine is stopped. The machine becomes the only member of
 /// a new group; machines of the old one need an empty data directory to come back. The command
-/// says first what that costs, and asks.
+/// refuses if another machine of the group answers. It says first what recovery costs, and asks.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Go on alone. There is no other way to recover
@@ -24,6 +24,10 @@ pub(super) struct Args {
     #[arg(long)]
     yes: bool,
 
+    /// Do it even if other machines of the group answer at their addresses
+    #[arg(long)]
+    force: bool,
+
     /// Recover the node with this configuration
     #[arg(long, value_name = "FILE", default_value = FILE)]
     config: PathBuf,
@@ -31,11 +35,14 @@ pub(super) struct Args {
 
 /// Say what it costs, ask, and do it.
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Args { alone: _, yes, config } = args;
+    let Args { alone: _, yes, force, config } = args;
     let settings = Settings::load(config, &Overrides::default());
     let settings = settings.map_err(|mistakes| Exit::new(exit::USAGE, mistakes.to_string()))?;
     let failed = |error: &dyn ToString| Exit::new(exit::USAGE, error.to_string());
     let recovery = Recovery::prepare(&settings).map_err(|error| failed(&error))?;
+    if !force {
+        recovery.check_alone().map_err(|error| failed(&error))?;
+    }
     writeln!(out, "{recovery}")?;
     out.flush()?;
     confirm("This cannot be undone.", *yes)?;

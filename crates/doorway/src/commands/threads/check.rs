@@ -2,8 +2,9 @@
 //! them.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, ensure};
 use clap::ValueEnum;
 use doorway_threads::algorithms::{Entry, Task, with};
 use doorway_threads::check::{Check, MAX_PROCESSES, Report};
@@ -12,11 +13,11 @@ use doorway_threads::{Algorithm, Info};
 use super::finding::Finding;
 use super::{letters, page};
 use crate::check_args::{MOST_WORLDS, parse_threads};
-use crate::checking::{self, Interrupt, Stop, cores};
+use crate::checking::{Interrupt, SearchMeter, Stop, cores};
 use crate::commands::print_json;
 use crate::failure::{NotExhausted, Usage, unless_closed};
+use crate::files;
 use crate::names;
-use crate::progress::Meter;
 
 /// Check every schedule of an algorithm: exclusion, deadlock, lockout, overtaking
 #[derive(clap::Args)]
@@ -45,6 +46,10 @@ pub(crate) struct Args {
     /// Check every algorithm for two and three processes, and print the page docs/threads.md
     #[arg(long, exclusive = true)]
     table: bool,
+    /// Write a picture of the schedule that shows a violation to FILE.svg: a lane for each process,
+    /// and the registers after each step
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "table")]
+    diagram: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -118,10 +123,10 @@ impl Task for Run<'_> {
         if !check.fits() {
             return None;
         }
-        let mut meter = Meter::new();
+        let mut meter = SearchMeter::new(A::INFO.name, "states");
         let mut stop = Stop::Worlds;
         let report = check.run_watched(&mut |progress| {
-            checking::tell(&mut meter, A::INFO.name, "states", progress);
+            meter.tell(progress);
             if interrupt.is_raised() {
                 stop = Stop::Person;
             }
@@ -139,8 +144,22 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return page::print(out, &Interrupt::listen()?);
     };
     let question = args.question(&entry.info)?;
+    if let Some(path) = &args.diagram {
+        let svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+        let reason = format!("a schedule is drawn as SVG: '{}' must end in .svg", path.display());
+        ensure!(svg, Usage(reason));
+        files::ensure_writable(path)?;
+    }
     let finding = Finding::new(&question, question.answer(&Interrupt::listen()?)?);
+    let picture = finding.picture();
+    if let (Some(path), Some(picture)) = (&args.diagram, &picture) {
+        files::write(path, picture)?;
+    }
     let told = if args.json { print_json(out, &finding.record()) } else { Ok(finding.print(out)?) };
+    if let (Some(path), None, false) = (&args.diagram, &picture, args.json) {
+        let what = "Nothing is violated, so there is no schedule to draw";
+        writeln!(out, "\n{what}: {} is not written.", path.display())?;
+    }
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", entry.info.name));

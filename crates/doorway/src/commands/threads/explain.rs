@@ -84,8 +84,13 @@ impl Task for Declared {
 
 /// Print the explanation.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let explanation = Explanation::new(args.algorithm);
-    if args.json { print_json(out, &explanation) } else { explanation.print(args.algorithm, out) }
+    print(args.algorithm, args.json, out)
+}
+
+/// Print the explanation of an algorithm.
+pub(crate) fn print(entry: &Entry, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let explanation = Explanation::new(entry);
+    if json { print_json(out, &explanation) } else { explanation.print(entry, out) }
 }
 
 impl Explanation {

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use doorway_lab::pictures::{self, Lanes, Step, Stretch};
 use doorway_threads::check::{Line, Report};
-use doorway_threads::{Bypass, Claims, Since};
+use doorway_threads::{Bypass, Claims, Section, Since, Word};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use serde_json::Value;
@@ -155,6 +156,35 @@ impl<'a> Finding<'a> {
         Ok(())
     }
 
+    /// The schedule as a picture, if there is one.
+    pub(super) fn picture(&self) -> Option<String> {
+        let Report { schedule, cycle, registers, .. } = &self.answer.report;
+        if schedule.is_empty() && cycle.is_empty() {
+            return None;
+        }
+        let step = |line: &Line| Step {
+            process: line.process,
+            text: line.what.clone() + if line.enters { ", enters" } else { "" },
+            then: match line.section {
+                Section::Outside => Stretch::Outside,
+                Section::Doorway | Section::Waiting => Stretch::Waiting,
+                Section::Inside => Stretch::Inside,
+                Section::Leaving => Stretch::Leaving,
+            },
+            registers: line.values.iter().map(|value| shown(*value)).collect(),
+        };
+        let lanes = Lanes {
+            title: self.subject(),
+            processes: (0..self.question.n).map(|process| format!("P{process}")).collect(),
+            registers: registers.iter().map(|(name, _)| name.clone()).collect(),
+            first: registers.iter().map(|(_, first)| shown(*first)).collect(),
+            steps: schedule.iter().chain(cycle).map(step).collect(),
+            cycle: (!cycle.is_empty()).then_some(schedule.len()),
+            ending: self.violated().map_or_else(String::new, |what| format!("violated: {what}")),
+        };
+        Some(pictures::lanes(&lanes))
+    }
+
     /// Whether the schedule ends in a state in which no process can go on.
     fn is_standstill(&self) -> bool {
         let Report { exclusion, schedule, cycle, .. } = &self.answer.report;
@@ -249,6 +279,11 @@ impl<'a> Finding<'a> {
     }
 }
 
+/// The value of a register; the largest one stands for none.
+fn shown(value: Word) -> String {
+    if value == Word::MAX { "-".to_owned() } else { value.to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +300,13 @@ mod tests {
 
     fn report(schedule: usize, cycle: usize) -> Report {
         let lines = |count| {
-            let line = |nth| Line { process: nth % 2, what: format!("x := {nth}"), enters: false };
+            let line = |nth| Line {
+                process: nth % 2,
+                what: format!("x := {nth}"),
+                enters: false,
+                section: Section::Waiting,
+                values: Vec::new(),
+            };
             (0..count).map(line).collect()
         };
         Report {
@@ -279,6 +320,7 @@ mod tests {
             fifo: Some(false),
             schedule: lines(schedule),
             cycle: lines(cycle),
+            registers: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
-mod explain;
+pub(crate) mod explain;
 mod finding;
 pub(crate) mod list;
 mod page;

@@ -1,7 +1,10 @@
 //! Groups that agree on their members, with real nodes: machines die, come back, join and leave.
 
+mod etcd;
 mod group;
 mod operators;
+mod rules;
+mod upgrade;
 
 use std::time::{Duration, Instant};
 

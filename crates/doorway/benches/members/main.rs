@@ -1,0 +1,257 @@
+//! How a group that agrees on its members behaves when machines come and go: real daemons on this
+//! machine.
+//!
+//! Three machines with the shortest lease, 2 s:
+//!
+//! - *holder dead, next in*: a client at one node holds a lock, and a client at another one waits.
+//!   The first node is killed. The time until the second client is inside, which should be at most
+//!   the lease and one second.
+//! - *killed, serves again*: a node is killed and started at once. The time from its start to the
+//!   first grant that it gives.
+//! - *non-holder dead*: a node is killed that holds nothing. The longest wait for a lock at another
+//!   node: one that was last used there, and needs no other node, and one that is new, and needs
+//!   all of them.
+//! - *restart*, *leave*, *join*: while clients hold 10,000 locks, a node is restarted in good
+//!   order, a fourth machine joins, and leaves. The longest wait for a lock at another node.
+//! - *long lease*: a lease of a minute, which the group has to keep, beside a lock of etcd with
+//!   three members on the same disk.
+//!
+//! Five machines with the default lease, 10 s:
+//!
+//! - *idle*: the part of a core that a daemon uses if nobody asks for anything, and how often it
+//!   waits for its disk.
+//! - *leader's thread stopped*: the thread `members` of the leader is held up for 3 s. The longest
+//!   wait for a lock at that node and at others, and the number of locks that were lost.
+//!
+//! The last two need strace. `--smoke` does all of this once. `--json` prints JSON.
+
+mod crowd;
+#[path = "../../tests/run/members/group.rs"]
+mod group;
+mod holds;
+mod http;
+mod idle;
+#[path = "../../tests/run/place.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+mod place;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crowd::Wish;
+use group::{Group, LEASE, Machine, Pace};
+use place::until;
+
+/// A line of the table.
+struct Row {
+    what: &'static str,
+    unit: &'static str,
+    /// In ascending order.
+    values: Vec<f64>,
+}
+
+impl Row {
+    fn new(what: &'static str, unit: &'static str, mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        Self { what, unit, values }
+    }
+
+    fn least(&self) -> f64 {
+        self.values[0]
+    }
+
+    fn median(&self) -> f64 {
+        self.values[self.values.len() / 2]
+    }
+
+    fn most(&self) -> f64 {
+        self.values[self.values.len() - 1]
+    }
+}
+
+/// How much is done.
+struct Amount {
+    times: usize,
+    idle: Duration,
+    /// How many locks are held meanwhile.
+    held: usize,
+    leases: usize,
+    /// How long the leader's thread is held up.
+    held_up: Duration,
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let amount = if has("--smoke") {
+        let (idle, held_up) = (Duration::from_millis(200), Duration::from_millis(200));
+        Amount { times: 1, idle, held: 30, leases: 2, held_up }
+    } else {
+        let (idle, held_up) = (Duration::from_secs(20), Duration::from_secs(3));
+        Amount { times: 20, idle, held: 10_000, leases: 500, held_up }
+    };
+    let mut rows = quick(&amount);
+    rows.extend(default(&amount));
+    if has("--json") {
+        let row = |row: &Row| {
+            serde_json::json!({ "what": row.what, "unit": row.unit, "times": row.values.len(),
+                "least": row.least(), "median": row.median(), "most": row.most() })
+        };
+        println!("{}", serde_json::Value::from(rows.iter().map(row).collect::<Vec<_>>()));
+        return;
+    }
+    println!("{:<52} {:>5} {:>9} {:>9} {:>9}", "what", "times", "least", "median", "most");
+    for row in &rows {
+        let (what, count) = (format!("{} [{}]", row.what, row.unit), row.values.len());
+        let (least, median, most) = (row.least(), row.median(), row.most());
+        println!("{what:<52} {count:>5} {least:>9.1} {median:>9.1} {most:>9.1}");
+    }
+}
+
+/// Three machines with the shortest lease.
+fn quick(amount: &Amount) -> Vec<Row> {
+    let mut group = Group::founded();
+    let times = amount.times;
+    let mut rows = vec![
+        Row::new("holder dead, next in", "ms", repeat(times, || next_in(&mut group))),
+        Row::new("killed, serves again", "ms", repeat(times, || serves_again(&mut group))),
+    ];
+    for (what, wish) in [
+        ("non-holder dead, slowest lock, used here", Wish::Here),
+        ("non-holder dead, slowest lock, new", Wish::New),
+    ] {
+        rows.push(Row::new(what, "ms", repeat(times, || dead(&mut group, wish))));
+    }
+    for (what, values) in holds::holds(&group, amount.leases) {
+        rows.push(Row::new(what, "ms", values));
+    }
+    let held = crowd::hold(&group, amount.held);
+    for (what, wish) in [
+        ("restart elsewhere, slowest lock, used here", Wish::Here),
+        ("restart elsewhere, slowest lock, new", Wish::New),
+    ] {
+        rows.push(Row::new(what, "ms", repeat(times, || restart(&mut group, wish))));
+    }
+    let (mut joins, mut leaves) = (vec![], vec![]);
+    for _ in 0..times {
+        let (join, leave) = join_and_leave(&mut group);
+        joins.push(join.as_secs_f64() * 1000.0);
+        leaves.push(leave.as_secs_f64() * 1000.0);
+    }
+    rows.push(Row::new("join, slowest lock, used here", "ms", joins));
+    rows.push(Row::new("leave, slowest lock, used here", "ms", leaves));
+    let lost = held.iter().filter(|grant| grant.is_lost()).count();
+    rows.push(Row::new("locks lost by all of this", "count", vec![lost as f64]));
+    rows
+}
+
+/// Five machines with the default lease.
+fn default(amount: &Amount) -> Vec<Row> {
+    let mut group = Group::on(Machine::local(5), 5, Pace::DEFAULT);
+    group.found(5);
+    let processes: Vec<u32> = group.nodes.iter().flatten().map(place::Process::id).collect();
+    let mut rows =
+        vec![Row::new("idle, 5 members, of a core", "%", idle::used(&processes, amount.idle))];
+    match idle::syncs(&processes, amount.idle) {
+        Some(syncs) => rows.push(Row::new("idle, 5 members, waits for the disk", "1/s", syncs)),
+        None => eprintln!("strace cannot be used: the waits for the disk are not counted"),
+    }
+    let held = crowd::hold(&group, amount.held);
+    let mut could = true;
+    for (what, at_leader, wish) in [
+        ("leader's thread stopped, slowest lock there, used", true, Wish::Here),
+        ("leader's thread stopped, slowest lock there, new", true, Wish::New),
+        ("leader's thread stopped, slowest elsewhere, used", false, Wish::Here),
+        ("leader's thread stopped, slowest elsewhere, new", false, Wish::New),
+    ] {
+        let leader = group.leader();
+        let nodes = (0..5).filter(|node| (*node == leader) == at_leader);
+        let clients: Vec<_> = nodes.map(|node| (node, wish)).collect();
+        let longest = crowd::longest(&mut group, &clients, |_| {
+            could &= idle::hold_up(processes[leader], "members", amount.held_up);
+            // What it has caused shows later.
+            sleep(amount.held_up / 2);
+        });
+        rows.push(Row::new(what, "ms", vec![longest.as_secs_f64() * 1000.0]));
+    }
+    if could {
+        let lost = held.iter().filter(|grant| grant.is_lost()).count();
+        rows.push(Row::new("leader's thread stopped, locks lost", "count", vec![lost as f64]));
+    } else {
+        eprintln!("strace cannot be used: the leader's thread was not stopped");
+        rows.truncate(2);
+    }
+    rows
+}
+
+fn repeat(times: usize, mut measure: impl FnMut() -> Duration) -> Vec<f64> {
+    (0..times).map(|_| measure().as_secs_f64() * 1000.0).collect()
+}
+
+/// Kill the node of a holder. Returns when the next client is inside.
+fn next_in(group: &mut Group) -> Duration {
+    let holder = group.run(2, "x", "sleep 1000");
+    until("the lock is held", || group.answer(0, "who x").contains("fence"));
+    let waiter = group.run(0, "-w 60 x", "true");
+    until("the other client waits", || group.answer(0, "who x").contains("waiting"));
+    let begin = Instant::now();
+    group.kill(2);
+    assert!(waiter.end().success());
+    let time = begin.elapsed();
+    drop(holder);
+    group.start(2);
+    group.complete(0);
+    group.complete(2);
+    time
+}
+
+/// Kill a node and start it again. Returns when it has granted a lock.
+fn serves_again(group: &mut Group) -> Duration {
+    group.kill(1);
+    let begin = Instant::now();
+    group.start(1);
+    group.lock(1, "fresh");
+    let time = begin.elapsed();
+    group.complete(0);
+    time
+}
+
+/// Kill a node that holds nothing. Returns the slowest lock at another node.
+fn dead(group: &mut Group, wish: Wish) -> Duration {
+    let longest = crowd::longest(group, &[(0, wish)], |group| {
+        group.kill(2);
+        sleep(LEASE * 2);
+    });
+    group.start(2);
+    group.complete(0);
+    group.complete(2);
+    longest
+}
+
+/// Restart a node in good order. Returns the slowest lock at another node meanwhile.
+fn restart(group: &mut Group, wish: Wish) -> Duration {
+    crowd::longest(group, &[(0, wish), (1, wish)], |group| {
+        group.stop(2);
+        group.start(2);
+        group.complete(2);
+    })
+}
+
+/// Let a fourth machine join, and then leave. Returns the slowest lock at another node during each.
+fn join_and_leave(group: &mut Group) -> (Duration, Duration) {
+    group.start(3);
+    let add = format!("members add d {}", group.address(3));
+    let nodes = [(0, Wish::Here), (1, Wish::Here)];
+    let join = crowd::longest(group, &nodes, |group| {
+        until("it is added", || group.output(0, &add).status.success());
+        group.complete(3);
+        group.complete(0);
+    });
+    let leave = crowd::longest(group, &nodes, |group| {
+        group.answer(0, "members remove d");
+        group.complete(0);
+    });
+    group.kill(3);
+    group.wipe(3);
+    (join, leave)
+}

@@ -1,0 +1,60 @@
+//! The page in a browser: serves it, prints its address and opens it.
+
+use std::env;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use doorway_page::guard::Token;
+use doorway_page::server::{First, Server};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Where the page is served, and whether it is opened.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct PageArgs {
+    /// Print the address without opening it
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    /// Listen on this port of the loopback interface [default: any free port]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+}
+
+/// Serve the page until the command is interrupted.
+pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build();
+    let runtime = runtime.context("cannot start the threads of the server")?;
+    runtime.block_on(async {
+        let token = Token::random().context("the system gives no random bytes")?;
+        let server = Server::bind(args.port, token, first)
+            .await
+            .with_context(|| format!("cannot listen on port {} of loopback", args.port))?;
+        // A person who sees the address may press Ctrl-C at once.
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
+        let address = server.address();
+        writeln!(out, "The page is at {address}\nPress Ctrl-C to stop.")?;
+        out.flush()?;
+        if !args.no_open && has_screen() {
+            open(&address);
+        }
+        tokio::select! {
+            ended = server.run() => ended.context("the server stopped"),
+            _ = interrupt.recv() => Ok(()),
+        }
+    })
+}
+
+/// Whether a browser can be opened.
+fn has_screen() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some())
+}
+
+/// Open the address. Where that fails, the address is on the screen already.
+fn open(address: &str) {
+    let mut command = Command::new("xdg-open");
+    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Ok(mut child) = command.spawn() {
+        std::thread::spawn(move || child.wait());
+    }
+}

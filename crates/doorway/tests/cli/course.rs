@@ -1,0 +1,97 @@
+//! Every command of docs/course.md works, and prints what the lecture says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const PAGE: &str = include_str!("../../../../docs/course.md");
+
+/// A command of the page, and the lines that are shown below it.
+struct Shown {
+    line: &'static str,
+    output: Vec<&'static str>,
+}
+
+/// The commands of the lecture: in blocks of a console, after a prompt.
+fn lecture() -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    for block in PAGE.split("```console\n").skip(1).filter_map(|part| part.split("```").next()) {
+        for line in block.lines() {
+            match (line.strip_prefix("$ doorway "), all.last_mut()) {
+                (Some(line), _) => all.push(Shown { line, output: Vec::new() }),
+                (None, Some(shown)) if line != "..." => shown.output.push(line.trim()),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// The commands of the tables: in backquotes.
+fn tables() -> BTreeSet<&'static str> {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| "));
+    let quoted = rows.flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter_map(|text| text.strip_prefix("doorway ")).collect()
+}
+
+/// The words of a command line, in which single quotes may stand.
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(|word| word.replace('\'', "")).collect()
+}
+
+/// Run a command in this folder. It may find a violation, but must not be refused or be cut short.
+fn run(folder: &Path, line: &str) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doorway"));
+    let done = command.args(words(line)).current_dir(folder).output().expect("it runs");
+    let (printed, errors) = (done.stdout, String::from_utf8_lossy(&done.stderr));
+    match done.status.code() {
+        Some(0 | 1) => Ok(String::from_utf8_lossy(&printed).into_owned()),
+        code => Err(format!("doorway {line}: {code:?} {errors}")),
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+#[test]
+fn the_lecture_can_be_given_as_written() {
+    let folder = folder("lecture");
+    let shown = lecture();
+    assert!(shown.len() >= 20, "a lecture of 90 minutes shows {} commands", shown.len());
+    for Shown { line, output } in shown {
+        let printed = run(&folder, line).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!output.is_empty(), "the page shows what `doorway {line}` prints");
+        for expected in output {
+            let found = printed.lines().any(|line| line.trim() == expected);
+            assert!(found, "$ doorway {line}\ndoes not print '{expected}', but:\n{printed}");
+        }
+    }
+}
+
+#[test]
+fn every_command_of_the_tables_works() {
+    let folder = folder("course");
+    let commands: Vec<_> = tables().into_iter().collect();
+    assert!(commands.len() >= 60, "{} commands", commands.len());
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(line) = commands.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = run(&folder, line) {
+                        failures.lock().expect("no thread panics").push(error);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no thread panics");
+    assert!(failures.is_empty(), "{failures:#?}");
+}

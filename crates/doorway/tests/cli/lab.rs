@@ -1,0 +1,94 @@
+//! `doorway lab`, and `--page` of other commands: the page is served and its address printed.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::{doorway, file, refusal};
+
+/// A command that serves the page.
+struct Served {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+impl Served {
+    fn start(line: &str) -> Self {
+        let mut command = doorway(line);
+        // No browser is opened where there is no screen.
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().expect("it runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let address = lines.find_map(|line| {
+            let line = line.expect("the answer is text");
+            line.strip_prefix("The page is at http://127.0.0.1:").map(str::to_owned)
+        });
+        let address = address.expect("the address is printed");
+        let (port, rest) = address.split_once("/#t=").expect("the token is in the fragment");
+        let token = rest.split('&').next().unwrap_or_default().to_owned();
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, port: port.parse().expect("a port"), token }
+    }
+
+    /// The answer to a request for a path.
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the page is there");
+        let (port, token) = (self.port, &self.token);
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {token}\r\n\
+             connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).expect("the server reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the server answers");
+        answer
+    }
+
+    /// End the command as a person does, by Ctrl-C.
+    fn stop(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status().expect("a signal is sent");
+        self.child.wait().expect("it ends")
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_and_its_stories_are_served_until_ctrl_c() {
+    let page = Served::start("lab --no-open");
+    assert!(page.get("/").contains("<title>Doorway lab</title>"));
+    assert!(page.get("/api/stories").contains("ricart-agrawala/concurrent"));
+    assert!(page.get("/api/first").ends_with("{\"shelf\":true}"));
+    assert!(page.stop().success());
+}
+
+#[test]
+fn a_script_and_a_counterexample_are_opened() {
+    let script = file("lab-story.txt", "run le-lann n=2\n\nacquire 2\ndeliver 1 2\n");
+    let page = Served::start(&format!("lab {script} --no-open"));
+    assert!(page.get("/api/first").contains("\"words\":\"a2d1-2\""));
+    assert!(page.stop().success());
+    let page = Served::start("check maekawa-sequential-self-first -n 2 --page");
+    let told = page.get("/api/first");
+    assert!(told.contains("counterexample of maekawa-sequential-self-first"), "{told}");
+    assert!(told.contains("nothing can happen any more"), "{told}");
+    assert_eq!(page.stop().code(), Some(1), "the violation is still a failure");
+}
+
+#[test]
+fn what_cannot_be_opened_is_refused_in_one_line() {
+    let script = file("lab-wrong.txt", "run le-lann n=2\n\nacquire 7\n");
+    assert!(refusal(&format!("lab {script}")).contains("there is no node 7"));
+    assert!(refusal("lab --port 70000").contains("--port"));
+    assert!(refusal("check --all --page").contains("--page"));
+    assert!(refusal("check lamport --page --json").contains("--page"));
+    assert!(refusal("diagram lamport --page").contains("--page"));
+}
