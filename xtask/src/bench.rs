@@ -25,6 +25,11 @@ pub(crate) fn members(options: &[&str]) -> anyhow::Result<()> {
     bench("doorway", "members", options)
 }
 
+/// Run the benchmark of the page. It needs Chromium.
+pub(crate) fn page(options: &[&str]) -> anyhow::Result<()> {
+    bench("doorway-page", "page", options)
+}
+
 fn bench(package: &str, which: &str, options: &[&str]) -> anyhow::Result<()> {
     let words = format!("bench --quiet --package {package} --bench {which} --");
     let mut bench = cargo(&words);

@@ -62,6 +62,7 @@ fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("docs/commands.md", commands()?),
         ("docs/assumptions.md", doorway("check --assumptions")?),
         ("docs/mutants.md", mutants::document()?),
+        ("docs/problems.md", doorway("problems check --table")?),
         ("docs/settings.md", doorway("serve --settings")?),
     ];
     let threads = doorway("threads check --table")?;

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 mod bench;
 mod dependencies;
 mod docs;
+mod faults;
 mod files;
 mod layers;
 mod mutants;
@@ -32,8 +33,12 @@ Usage: cargo xtask TASK
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
   bench members [--json] [--smoke]
-                  measure what happens when machines of a group die and come back; takes three
-                  minutes
+                  measure what happens when machines of a group die and come back, and what a
+                  group costs; takes ten minutes
+  bench page [--smoke]
+                  measure the page of the laboratory, in a browser; takes a minute
+  faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
+                  nodes are killed 100 times in each way, other faults are rarer; takes 45 minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
@@ -68,6 +73,9 @@ fn main() -> ExitCode {
         ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["bench", "members", ref options @ ..] if for_benches(options) => bench::members(options),
+        ["bench", "page", ref options @ ..] if for_benches(options) => bench::page(options),
+        ["faults"] => faults::run("100"),
+        ["faults", times] => faults::run(times),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         ["soak", "--bugs", ref only @ ..] => soak::bugs(only),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, ci, command, output, quietly, succeed};
-use crate::{dependencies, docs, files, package, publish, soak, tidy};
+use crate::{dependencies, docs, faults, files, package, publish, soak, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -24,7 +24,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 19] = [
+const STAGES: [Stage; 22] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -32,11 +32,14 @@ const STAGES: [Stage; 19] = [
     ("lints", lints),
     ("tests", tests),
     ("simulation of the whole product", simulation),
+    ("a group in network namespaces", namespaces),
     ("tests with Spin", spin),
     ("tests with SQLite and PostgreSQL", databases),
+    ("tests with etcd", etcd),
     ("tests with curl", curl),
     ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
+    ("tests with Chromium", chromium),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
     ("core without the standard library", no_std),
@@ -135,14 +138,24 @@ fn simulation() -> anyhow::Result<Outcome> {
 /// Run tests that are ignored elsewhere because they need a tool. They are part of the build of
 /// `tests`. `words` are the name of the test program and the start of the tests' names.
 fn ignored_tests(words: &str) -> Command {
-    cargo(&format!("test --workspace --all-features --test {words} -- --ignored"))
+    ignored(&format!("--test {words}"))
 }
 
-/// Run tests that need Debian packages, if `there` finds what is in them. In CI the packages are
-/// installed if they are missing; a person is told their names.
+fn ignored(target: &str) -> Command {
+    cargo(&format!("test --workspace --all-features {target} -- --ignored"))
+}
+
+/// Find out whether Debian packages are there of which `there` finds what is in them. In CI they
+/// are installed if they are missing; a person is told their names.
+fn needs(there: fn() -> bool, packages: &str) -> Option<Outcome> {
+    let found = there() || ci() && install(packages) && there();
+    (!found).then(|| Skipped(format!("`apt-get install {packages}` installs what it needs")))
+}
+
+/// Run tests that need Debian packages.
 fn tests_with(there: fn() -> bool, packages: &str, words: &str) -> anyhow::Result<Outcome> {
-    if !(there() || ci() && install(packages) && there()) {
-        return Ok(Skipped(format!("`apt-get install {packages}` installs what it needs")));
+    if let Some(skipped) = needs(there, packages) {
+        return Ok(skipped);
     }
     run_some(&mut ignored_tests(words)).map(passed)
 }
@@ -155,6 +168,14 @@ fn run_some(tests: &mut Command) -> anyhow::Result<()> {
     let ran = said.lines().any(|line| line.starts_with("running ") && line != "running 0 tests");
     ensure!(ran, "there are no tests of this name");
     Ok(())
+}
+
+/// Three kills of each kind and one of every other fault. `cargo xtask faults` does more.
+fn namespaces() -> anyhow::Result<Outcome> {
+    if faults::programs() && !faults::allowed() {
+        return Ok(Skipped("this user cannot make network namespaces".to_owned()));
+    }
+    tests_with(faults::programs, faults::PACKAGES, faults::TEST)
 }
 
 fn spin() -> anyhow::Result<Outcome> {
@@ -170,6 +191,17 @@ fn databases() -> anyhow::Result<Outcome> {
             && versions.map(|version| version.path()).any(|it| it.join("bin/postgres").exists())
     };
     tests_with(there, "sqlite3 postgresql", "daemon clients::fences::the_statements")
+}
+
+/// The store alone, and real nodes. Debian starts etcd as a service; the tests start their own, at
+/// other ports.
+fn etcd() -> anyhow::Result<Outcome> {
+    let there = || quietly(&mut command("etcd --version"));
+    if let Some(skipped) = needs(there, "etcd-server") {
+        return Ok(skipped);
+    }
+    run_some(&mut ignored("--lib tests::real_etcd::"))?;
+    run_some(&mut ignored_tests("run members::etcd::")).map(passed)
 }
 
 fn curl() -> anyhow::Result<Outcome> {
@@ -211,6 +243,32 @@ fn schemathesis() -> anyhow::Result<Outcome> {
     }
     let mut test = ignored_tests("daemon http::documents::the_document_and_the_server");
     run_some(test.arg("--nocapture").env("SCHEMATHESIS", program)).map(passed)
+}
+
+/// The page in a real browser. Axe, which finds what keeps people with disabilities out, comes from
+/// a Python package, of which only its one file of JavaScript is used. It is put below `target`.
+fn chromium() -> anyhow::Result<Outcome> {
+    const PACKAGES: &str = "chromium chromium-driver";
+    const VERSION: &str = "0.1.8";
+    let there = || quietly(&mut command("chromedriver --version"));
+    if !(there() || ci() && install(PACKAGES) && there()) {
+        return Ok(Skipped(format!("`apt-get install {PACKAGES}` installs what it needs")));
+    }
+    let place = env::current_dir()?.join("target/axe").join(VERSION);
+    let axe = place.join("axe_playwright_python/axe.min.js");
+    let fetch = || {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        let package = format!("axe-playwright-python=={VERSION}");
+        succeed(pip.arg("--target").arg(&place).arg(package)).is_ok()
+    };
+    if !(axe.exists() || fetch() || ci() && install("python3-pip") && fetch()) {
+        let what = "`apt-get install python3-pip` and access to PyPI give what it needs";
+        return Ok(Skipped(what.to_owned()));
+    }
+    // Each test has a browser of its own, which is a heavy process.
+    let mut test = ignored_tests("browser");
+    run_some(test.arg("--test-threads=2").env("AXE", axe)).map(passed)
 }
 
 fn doctests() -> anyhow::Result<Outcome> {
