@@ -16,7 +16,7 @@ fn processor_seconds() -> f64 {
     ticks as f64 / 100.0
 }
 
-fn row(times: u64, what: &str, check: &Check<Dijkstra>) {
+fn row(times: u64, what: &str, check: &Check) {
     let (begin, worked) = (Instant::now(), processor_seconds());
     let mut states = 0;
     for _ in 0..times {
@@ -38,9 +38,9 @@ fn main() {
     let smoke = std::env::args().any(|arg| arg == "--smoke" || arg == "--test");
     let (n, times) = if smoke { (2, 1) } else { (4, 20) };
     println!("Dijkstra's algorithm on one thread; goal: 1 M/s for exclusion among 4.");
-    let mut exclusion = Check::new(n);
+    let mut exclusion = Check::of::<Dijkstra>(n);
     exclusion.waiting = false;
     row(times, "exclusion", &exclusion);
-    row(times.min(3), "and waiting", &Check::new(n));
-    row(times, "exclusion, buffered", &Check::buffered(n.min(3), ""));
+    row(times.min(3), "and waiting", &Check::of::<Dijkstra>(n));
+    row(times, "exclusion, buffered", &Check::of::<Dijkstra>(n.min(3)).buffered(""));
 }

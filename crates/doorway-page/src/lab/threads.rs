@@ -3,9 +3,9 @@
 
 use axum::Json;
 use axum::response::Response;
-use doorway_threads::algorithms::{self, ALL, Task};
-use doorway_threads::check::{self, Check, Line, Moment, Progress, Report, Rules, Turn};
-use doorway_threads::{Algorithm, Section};
+use doorway_threads::algorithms::ALL;
+use doorway_threads::check::{self, Check, Line, Moment, Progress, Rules, Turn};
+use doorway_threads::Section;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,9 +75,11 @@ impl Walk {
             let mut watch = |progress: &Progress| {
                 reader.progress(|| json!({ "looking": true, "states": progress.states }))
             };
-            let ask = Ask { n, rules: rules.clone(), watch: &mut watch };
-            let report = algorithms::with(&name, ask)
-                .ok_or_else(|| format!("there is no algorithm '{name}'"))?;
+            let unknown = || format!("there is no algorithm '{name}'");
+            let mut check = Check::named(&name, n).ok_or_else(unknown)?;
+            (check.waiting, check.limit) = (!rules.buffers, STATES);
+            check.rules = rules.clone();
+            let report = check.run_watched(&mut watch);
             let told = |lines: &[Line]| check::turns_of(&name, n, &rules, lines);
             let schedule = told(&report.schedule)?;
             let whole: Vec<Line> = report.schedule.iter().chain(&report.cycle).cloned().collect();
@@ -90,24 +92,6 @@ impl Walk {
             }));
             Ok(())
         })
-    }
-}
-
-/// A check of every schedule.
-struct Ask<'a> {
-    n: usize,
-    rules: Rules,
-    watch: &'a mut dyn FnMut(&Progress) -> bool,
-}
-
-impl Task for Ask<'_> {
-    type Output = Report;
-
-    fn run<A: Algorithm>(self) -> Self::Output {
-        let waiting = !self.rules.buffers;
-        let mut check = Check::<A>::new(self.n);
-        (check.rules, check.waiting, check.limit) = (self.rules, waiting, STATES);
-        check.run_watched(self.watch)
     }
 }
 

@@ -41,7 +41,7 @@ places! {
 /// ```
 /// use doorway_threads::{algorithms::burns_printed::BurnsPrinted, check::Check};
 ///
-/// let report = Check::<BurnsPrinted>::new(4).run();
+/// let report = Check::of::<BurnsPrinted>(4).run();
 /// assert_eq!((report.exclusion, report.deadlock_free), (Some(true), Some(false)));
 /// assert_eq!((report.schedule.len(), report.cycle.len()), (12, 42));
 /// assert!(report.cycle.iter().all(|line| !line.enters));

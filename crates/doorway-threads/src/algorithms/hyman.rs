@@ -35,7 +35,7 @@ places! {
 /// ```
 /// use doorway_threads::{algorithms::hyman::Hyman, check::Check};
 ///
-/// let report = Check::<Hyman>::new(2).run();
+/// let report = Check::of::<Hyman>(2).run();
 /// assert_eq!(report.exclusion, Some(false));
 /// assert_eq!(report.schedule.len(), 7);
 /// assert_eq!(report.schedule[6].to_string(), "P1 reads k = 1, enters");

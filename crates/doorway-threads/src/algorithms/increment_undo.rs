@@ -36,7 +36,7 @@ places! {
 /// ```
 /// use doorway_threads::{algorithms::increment_undo::IncrementUndo, check::Check};
 ///
-/// let report = Check::<IncrementUndo>::new(2).run();
+/// let report = Check::of::<IncrementUndo>(2).run();
 /// assert_eq!((report.exclusion, report.deadlock_free), (Some(true), Some(false)));
 /// assert_eq!(report.cycle.len(), 4);
 /// assert!(report.cycle.iter().all(|line| !line.enters));

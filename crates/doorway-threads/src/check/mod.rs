@@ -14,17 +14,18 @@ mod schedule;
 mod story;
 mod verdicts;
 
+use std::boxed::Box;
 use std::string::String;
 use std::vec::Vec;
 
 pub use doorway_search::Progress;
 use doorway_search::{End, Scope, Search};
 
-use crate::{Algorithm, Bypass, Claims, Withdraws, Word};
+use crate::algorithms::{self, Task};
+use crate::{Algorithm, Bypass, Claims, Info, Withdraws, Word};
 pub use alone::{Alone, alone};
-use memory::Layout;
-use model::{Explored, ProcessModel, Withdraw};
-pub use schedule::{Line, PlacedLine, alone_steps};
+use model::{Explored, ProcessModel};
+pub use schedule::{Line, PlacedLine};
 pub use story::{MAX_STEPS, Moment, Turn, tell, turns_of};
 
 /// The most processes that can be explored.
@@ -48,7 +49,16 @@ pub struct Rules {
 }
 
 /// A check of an algorithm: what to explore.
-pub struct Check<A: Algorithm> {
+///
+/// ```
+/// use doorway_threads::{algorithms::peterson::Peterson, check::Check};
+///
+/// assert_eq!(Check::of::<Peterson>(2).run().exclusion, Some(true));
+/// let check = Check::named("peterson", 2).ok_or("there is such an algorithm")?;
+/// assert_eq!(check.run().exclusion, Some(true));
+/// # Ok::<(), &str>(())
+/// ```
+pub struct Check {
     /// The number of processes.
     pub n: usize,
     /// How memory and semaphores behave.
@@ -60,8 +70,12 @@ pub struct Check<A: Algorithm> {
     pub limit: u64,
     /// The number of threads.
     pub threads: usize,
-    withdraw: Option<Withdraw<A::At>>,
+    info: &'static Info,
+    model: NewModel,
 }
+
+/// How the model of an algorithm is made, for a number of processes and under these rules.
+type NewModel = for<'a> fn(usize, &'a Rules) -> Box<dyn Explored + 'a>;
 
 /// What a check has found. A property that was not decided is `None`.
 #[derive(Clone, Debug)]
@@ -116,33 +130,53 @@ impl Report {
     }
 }
 
-impl<A: Algorithm> Check<A> {
+impl Check {
     /// Check everything for `n` processes, on memory that is sequentially consistent.
-    pub fn new(n: usize) -> Self {
+    pub fn of<A: Algorithm>(n: usize) -> Self {
+        Self::new::<A>(n, |n, rules| Box::new(ProcessModel::<A>::new(n, rules, None)))
+    }
+
+    /// Check the algorithm of the list that has this name. Unlike [`of`](Self::of), this adds no
+    /// code to the program that calls it.
+    pub fn named(name: &str, n: usize) -> Option<Self> {
+        struct New(usize);
+        impl Task for New {
+            type Output = Check;
+
+            fn run<A: Algorithm>(self) -> Check {
+                Check::of::<A>(self.0)
+            }
+        }
+        algorithms::with(name, New(n))
+    }
+
+    /// Check everything for `n` processes, of which every waiting one may give up at any time.
+    pub fn giving_up<A: Withdraws>(n: usize) -> Self {
+        Self::new::<A>(n, |n, rules| Box::new(ProcessModel::<A>::new(n, rules, Some(A::withdraw))))
+    }
+
+    fn new<A: Algorithm>(n: usize, model: NewModel) -> Self {
         let rules = Rules { bound: A::INFO.bound, ..Rules::default() };
-        Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, withdraw: None }
+        let info = const { &A::INFO };
+        Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, info, model }
     }
 
-    /// Check exclusion for `n` processes with store buffers and without these fences.
-    pub fn buffered(n: usize, dropped: &str) -> Self {
-        let check = Self::new(n);
-        let rules = Rules { buffers: true, dropped: dropped.into(), ..check.rules };
-        Self { rules, waiting: false, ..check }
+    /// Check exclusion only, with store buffers and without these fences.
+    pub fn buffered(self, dropped: &str) -> Self {
+        let rules = Rules { buffers: true, dropped: dropped.into(), ..self.rules };
+        Self { rules, waiting: false, ..self }
     }
 
-    /// Let every waiting process give up at any time.
-    pub fn giving_up(self) -> Self
-    where
-        A: Withdraws,
-    {
-        Self { withdraw: Some(A::withdraw), ..self }
+    /// What the algorithm declares.
+    pub fn info(&self) -> &'static Info {
+        self.info
     }
 
     /// Whether the algorithm serves this number of processes, and a state of them fits into a row.
     pub fn fits(&self) -> bool {
-        A::INFO.serves(self.n)
+        self.info.serves(self.n)
             && (1..=MAX_PROCESSES).contains(&self.n)
-            && Layout::new::<A>(self.n, &self.rules).fits()
+            && self.model().fits()
     }
 
     /// Run the check.
@@ -158,10 +192,14 @@ impl<A: Algorithm> Check<A> {
     /// stops.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
         assert!(self.fits(), "a state of {} processes does not fit", self.n);
-        let model = ProcessModel::<A>::new(self.n, &self.rules, self.withdraw);
+        let model = self.model();
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        explore(&model, scope, self.rules.bound, watch)
+        explore(&*model, scope, self.rules.bound, watch)
+    }
+
+    fn model(&self) -> Box<dyn Explored + '_> {
+        (self.model)(self.n, &self.rules)
     }
 }
 

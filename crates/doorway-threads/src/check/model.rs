@@ -29,6 +29,9 @@ pub(super) trait Explored: Model {
     /// The number of processes.
     fn n(&self) -> usize;
 
+    /// Whether the state fits into a row.
+    fn fits(&self) -> bool;
+
     /// The first state.
     fn first_row(&self) -> Row;
 
@@ -58,6 +61,10 @@ impl<A: Algorithm> Explored for ProcessModel<'_, A> {
 
     fn n(&self) -> usize {
         self.layout.n
+    }
+
+    fn fits(&self) -> bool {
+        self.layout.fits()
     }
 
     fn first_row(&self) -> Row {
@@ -120,11 +127,6 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
             *word = u32::from_le_bytes(*bytes);
         }
         words
-    }
-
-    /// Whether the state fits into a row.
-    pub(super) fn fits(&self) -> bool {
-        self.layout.fits()
     }
 
     /// Whether all processes that are inside may be inside together.

@@ -4,10 +4,10 @@ use core::fmt;
 use std::string::String;
 use std::vec::Vec;
 
-use super::Rules;
+use super::Check;
 use super::memory::Row;
-use super::model::{Explored, ProcessModel};
-use crate::{Algorithm, Section, Word};
+use super::model::Explored;
+use crate::{Section, Word};
 
 /// A step of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,28 +87,30 @@ pub struct PlacedLine {
     pub line: Line,
 }
 
-/// The steps by which the last of `n` processes enters and leaves in its second round, while all
-/// others stay outside: those that [`alone`](super::alone) counts.
-///
-/// ```
-/// use doorway_threads::{algorithms::peterson::Peterson, check::alone_steps};
-///
-/// let steps = alone_steps::<Peterson>(2);
-/// let texts: Vec<String> =
-///     steps.iter().map(|step| format!("{}: {}", step.place, step.line.what)).collect();
-/// assert_eq!(
-///     texts,
-///     [
-///         "Outside: flag[1] := 1, fence a",
-///         "GiveTurn: turn := 0, fence b",
-///         "Look: reads flag[0] = 0",
-///         "Inside: flag[1] := 0",
-///     ]
-/// );
-/// ```
-pub fn alone_steps<A: Algorithm>(n: usize) -> Vec<PlacedLine> {
-    let rules = Rules::default();
-    let model = ProcessModel::<A>::new(n, &rules, None);
-    let (_, row) = round_alone(&model, &model.first_row(), n - 1);
-    round_alone(&model, &row, n - 1).0
+impl Check {
+    /// The steps by which the last of the processes enters and leaves in its second round, while
+    /// all others stay outside: those that [`alone`](super::alone) counts.
+    ///
+    /// ```
+    /// use doorway_threads::{algorithms::peterson::Peterson, check::Check};
+    ///
+    /// let steps = Check::of::<Peterson>(2).alone_steps();
+    /// let texts: Vec<String> =
+    ///     steps.iter().map(|step| format!("{}: {}", step.place, step.line.what)).collect();
+    /// assert_eq!(
+    ///     texts,
+    ///     [
+    ///         "Outside: flag[1] := 1, fence a",
+    ///         "GiveTurn: turn := 0, fence b",
+    ///         "Look: reads flag[0] = 0",
+    ///         "Inside: flag[1] := 0",
+    ///     ]
+    /// );
+    /// ```
+    pub fn alone_steps(&self) -> Vec<PlacedLine> {
+        let model = self.model();
+        let last = self.n - 1;
+        let (_, row) = round_alone(&*model, &model.first_row(), last);
+        round_alone(&*model, &row, last).0
+    }
 }

@@ -10,11 +10,10 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::memory::Row;
-use super::model::{Explored, ProcessModel};
+use super::model::Explored;
 use super::schedule::{self, Line};
-use super::{MAX_PROCESSES, Rules};
-use crate::algorithms::{self, Task};
-use crate::{Algorithm, Section};
+use super::{Check, MAX_PROCESSES, Rules};
+use crate::Section;
 
 /// The most steps of a story.
 pub const MAX_STEPS: usize = 2_000;
@@ -56,32 +55,20 @@ pub struct Moment {
 /// # Ok::<(), String>(())
 /// ```
 pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<Moment>, String> {
-    struct Tell<'a> {
-        n: usize,
-        rules: &'a Rules,
-        turns: &'a [Turn],
-    }
-    impl Task for Tell<'_> {
-        type Output = Result<Vec<Moment>, String>;
-
-        fn run<A: Algorithm>(self) -> Self::Output {
-            let most = A::INFO.most.min(MAX_PROCESSES);
-            if self.n < A::INFO.fewest || self.n > most {
-                let (name, fewest, n) = (A::INFO.name, A::INFO.fewest, self.n);
-                return Err(format!("{name} has {fewest} to {most} processes here, not {n}"));
-            }
-            let model = ProcessModel::<A>::new(self.n, self.rules, None);
-            if !model.fits() {
-                return Err(format!("{} processes do not fit into a state", self.n));
-            }
-            walk(&model, self.turns)
-        }
-    }
     if turns.len() > MAX_STEPS {
         return Err(format!("a story has at most {MAX_STEPS} steps"));
     }
-    algorithms::with(name, Tell { n, rules, turns })
-        .unwrap_or_else(|| Err(format!("there is no algorithm '{name}' between threads")))
+    let unknown = || format!("there is no algorithm '{name}' between threads");
+    let mut check = Check::named(name, n).ok_or_else(unknown)?;
+    let (fewest, most) = (check.info.fewest, check.info.most.min(MAX_PROCESSES));
+    if !(fewest..=most).contains(&n) {
+        return Err(format!("{name} has {fewest} to {most} processes here, not {n}"));
+    }
+    check.rules = rules.clone();
+    if !check.fits() {
+        return Err(format!("{n} processes do not fit into a state"));
+    }
+    walk(&*check.model(), turns)
 }
 
 /// The turns that a schedule consists of, as [`Report::schedule`](super::Report::schedule) has it.

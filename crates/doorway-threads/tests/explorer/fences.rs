@@ -5,9 +5,8 @@
 //! docs/threads.md says both of every lock.
 #![cfg(target_pointer_width = "64")]
 
-use doorway_threads::algorithms::{ALL, Task, with};
-use doorway_threads::check::{Check, Report};
-use doorway_threads::{Algorithm, Info};
+use doorway_threads::algorithms::ALL;
+use doorway_threads::check::Check;
 
 /// The number of steps of a fence that store buffers do not need: no schedule lets two processes in
 /// without it.
@@ -89,28 +88,16 @@ const THREE: &[Row] = &[
     ("increment-undo",             54, &[]),
 ];
 
-/// Explore this number of processes with store buffers and without these fences.
-struct Buffered<'a>(usize, &'a str);
-
-impl Task for Buffered<'_> {
-    type Output = (Info, Report);
-
-    fn run<A: Algorithm>(self) -> (Info, Report) {
-        let Self(n, dropped) = self;
-        (A::INFO, Check::<A>::buffered(n, dropped).run())
-    }
-}
-
 fn explore(n: usize, rows: &[Row]) {
     for (name, states, fences) in rows {
-        let buffered =
-            |dropped: &str| with(name, Buffered(n, dropped)).expect("a name of the list");
-        let (info, report) = buffered("");
+        let check = || Check::named(name, n).expect("a name of the list");
+        let buffered = |dropped: &str| check().buffered(dropped).run();
+        let (info, report) = (check().info(), buffered(""));
         assert_eq!(report.exclusion, Some(true), "{name} of {n}");
         assert_eq!(report.progress.states, *states, "{name} of {n}");
         assert!(info.fences.chars().eq(fences.iter().map(|(fence, _)| *fence)), "{name}");
         for (fence, steps) in *fences {
-            let (_, report) = buffered(&fence.to_string());
+            let report = buffered(&fence.to_string());
             let case = format!("{name} of {n} without fence {fence}");
             let spare = info.fences_beyond_tso.contains(*fence);
             assert_eq!(report.exclusion, Some(spare), "{case}");

@@ -9,7 +9,7 @@ use doorway_threads::{Algorithm, Info, Memory, Process, Shared};
 /// Explore on semaphores that hand over to the process that has slept longest, as the crate's own
 /// do.
 fn check<A: Algorithm>(n: usize) -> Report {
-    let mut check = Check::<A>::new(n);
+    let mut check = Check::of::<A>(n);
     check.rules.queued = true;
     check.run()
 }
@@ -54,7 +54,7 @@ fn nothing_is_lost_doubled_or_overtaken() {
 /// holds. But two processes may keep a third one out for ever.
 fn may_starve<A: Algorithm>(n: usize) {
     for barging in [false, true] {
-        let mut check = Check::<A>::new(n);
+        let mut check = Check::of::<A>(n);
         check.rules.barging = barging;
         let report = check.run();
         assert_eq!((report.exclusion, report.deadlock_free), (Some(true), Some(true)));

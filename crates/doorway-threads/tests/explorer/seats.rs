@@ -85,7 +85,7 @@ fn locks_serve_any_number_up_to_their_most() {
 
 /// Explore this number of processes, of which each that waits may give up.
 fn hasty<A: Withdraws>(n: usize) -> (Info, Report) {
-    (A::INFO, Check::<A>::new(n).giving_up().run())
+    (A::INFO, Check::giving_up::<A>(n).run())
 }
 
 /// Two processes may give up again and again, which no lock can prevent. But a process that stays

@@ -183,7 +183,7 @@ impl<M: Memory> Memory for Poor<'_, M> {
 }
 
 fn explore<A: Algorithm>(n: usize) -> (Info, Report) {
-    (A::INFO, Check::<A>::new(n).run())
+    (A::INFO, Check::of::<A>(n).run())
 }
 
 /// The algorithm, the number of processes, and what is found: the states, the verdicts, the

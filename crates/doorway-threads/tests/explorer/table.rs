@@ -2,9 +2,8 @@
 //! and no less.
 #![cfg(target_pointer_width = "64")]
 
-use doorway_threads::algorithms::{ALL, Task, with};
-use doorway_threads::check::{Check, Report};
-use doorway_threads::{Algorithm, Info};
+use doorway_threads::algorithms::ALL;
+use doorway_threads::check::Check;
 
 use crate::found::{BROKEN, EVER, FIFO, Found, LIVELOCKS, LOCKOUT_FREE, NONE, UNFAIR, by, found};
 
@@ -135,31 +134,19 @@ const FOUR: &[Row] = &[
     ("increment-undo",      Plain,    (    189, LIVELOCKS,    EVER,     [4, 4])),
 ];
 
-/// Explore this number of processes.
-struct Explore(usize, Rules);
-
-impl Task for Explore {
-    type Output = (Info, Report);
-
-    fn run<A: Algorithm>(self) -> (Info, Report) {
-        let Self(n, rules) = self;
-        let mut check = Check::<A>::new(n);
-        match rules {
-            Plain => {}
-            Barging => check.rules.barging = true,
-            Wrapping => check.rules.bound = None,
-        }
-        (A::INFO, check.run())
-    }
-}
-
 /// Go through every schedule of `n` processes. A schedule is shown where a claim does not hold,
 /// and only there; where none is shown, nothing better than the claims is true either.
 fn explore(n: usize, rows: &[Row]) {
     for (name, rules, expected) in rows {
         let case = format!("{name} of {n}, {rules:?}");
-        let (info, report) = with(name, Explore(n, *rules)).expect("a name of the list");
-        let (found, claims) = (found(&report), info.claims);
+        let mut check = Check::named(name, n).expect("a name of the list");
+        match rules {
+            Plain => {}
+            Barging => check.rules.barging = true,
+            Wrapping => check.rules.bound = None,
+        }
+        let report = check.run();
+        let (found, claims) = (found(&report), check.info().claims);
         assert_eq!(found, *expected, "{case}");
 
         let lockout_free = (claims.lockout_free)(n);

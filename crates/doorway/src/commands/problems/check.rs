@@ -168,7 +168,7 @@ pub(super) fn answer(
 
 /// Explore an algorithm on semaphores that hand over to the process that has slept longest.
 fn between<A: Algorithm>(n: usize, limit: u64, threads: usize) -> Result<Report, Usage> {
-    let mut check = Check::<A>::new(n);
+    let mut check = Check::of::<A>(n);
     check.rules.queued = true;
     (check.limit, check.threads) = (limit, threads);
     if !check.fits() {

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, ensure};
 use clap::ValueEnum;
-use doorway_threads::algorithms::{Entry, Task, with};
+use doorway_threads::algorithms::Entry;
 use doorway_threads::check::{Check, MAX_PROCESSES, Report};
-use doorway_threads::{Algorithm, Info};
+use doorway_threads::Info;
 
 use super::finding::Finding;
 use super::{letters, page};
@@ -99,31 +99,17 @@ impl Question {
 
     /// Run the check. It is a usage error if a state of that many processes does not fit.
     pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<Answer, Usage> {
-        let answer = with(self.info.name, Run(self, interrupt)).expect("a name of the list");
-        answer.ok_or_else(|| {
-            let (name, n) = (self.info.name, self.n);
-            Usage(format!("a state of {n} processes of {name} is too large for a check; try fewer"))
-        })
-    }
-}
-
-struct Run<'a>(&'a Question, &'a Interrupt);
-
-impl Task for Run<'_> {
-    type Output = Option<Answer>;
-
-    fn run<A: Algorithm>(self) -> Option<Answer> {
-        let Self(question, interrupt) = self;
-        let mut check = match question.memory {
-            Memory::Sc => Check::<A>::new(question.n),
-            Memory::Tso => Check::buffered(question.n, &question.dropped),
-        };
-        check.limit = question.limit;
-        check.threads = question.threads;
-        if !check.fits() {
-            return None;
+        let (name, n) = (self.info.name, self.n);
+        let mut check = Check::named(name, n).expect("a name of the list");
+        if matches!(self.memory, Memory::Tso) {
+            check = check.buffered(&self.dropped);
         }
-        let mut meter = SearchMeter::new(A::INFO.name, "states");
+        (check.limit, check.threads) = (self.limit, self.threads);
+        if !check.fits() {
+            let what = "is too large for a check; try fewer";
+            return Err(Usage(format!("a state of {n} processes of {name} {what}")));
+        }
+        let mut meter = SearchMeter::new(name, "states");
         let mut stop = Stop::Worlds;
         let report = check.run_watched(&mut |progress| {
             meter.tell(progress);
@@ -133,7 +119,7 @@ impl Task for Run<'_> {
             stop == Stop::Worlds
         });
         let stop = (!report.exhausted).then_some(stop);
-        Some(Answer { report, seconds: meter.seconds(), stop })
+        Ok(Answer { report, seconds: meter.seconds(), stop })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use doorway_threads::algorithms::{Entry, Task, with};
-use doorway_threads::check::{PlacedLine, alone_steps};
+use doorway_threads::check::{Check, PlacedLine};
 use doorway_threads::{Algorithm, Info, Length, Place as _, Section, Shared, Word};
 use serde::Serialize;
 
@@ -68,17 +68,16 @@ struct StepRecord {
 struct Declarations {
     shared: &'static [Shared],
     places: &'static [(&'static str, Section)],
-    alone: Vec<PlacedLine>,
 }
 
-/// Ask the type of an algorithm, for this number of processes.
-struct Declared(usize);
+/// Ask the type of an algorithm.
+struct Declared;
 
 impl Task for Declared {
     type Output = Declarations;
 
     fn run<A: Algorithm>(self) -> Declarations {
-        Declarations { shared: A::SHARED, places: A::At::NAMES, alone: alone_steps::<A>(self.0) }
+        Declarations { shared: A::SHARED, places: A::At::NAMES }
     }
 }
 
@@ -97,7 +96,8 @@ impl Explanation {
     fn new(entry: &Entry) -> Self {
         let info = &entry.info;
         let Header { paper, idea, sections } = Header::of(entry.source);
-        let declarations = with(info.name, Declared(processes(info))).expect("a name of the list");
+        let declarations = with(info.name, Declared).expect("a name of the list");
+        let check = Check::named(info.name, processes(info)).expect("a name of the list");
         let shared = declarations.shared.iter().map(|shared| SharedRecord {
             name: format!("{}{}", shared.name, length(shared.length)),
             first: shared.first,
@@ -105,7 +105,7 @@ impl Explanation {
         });
         let places = declarations.places.iter();
         let places = places.map(|(name, section)| PlaceRecord { name, section: section.name() });
-        let alone = declarations.alone.into_iter().map(|PlacedLine { place, line }| StepRecord {
+        let alone = check.alone_steps().into_iter().map(|PlacedLine { place, line }| StepRecord {
             place,
             step: line.what + if line.enters { ", enters" } else { "" },
         });
