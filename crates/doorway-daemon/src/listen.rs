@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use doorway_node::members::BoxedFuture;
 use doorway_protocol::{MAGIC, Scope};
 use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
@@ -77,7 +78,7 @@ pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 
 /// Serves an HTTP connection.
 pub type HttpDoor =
-    Arc<dyn Fn(BufferedStream, Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+    Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
 
 /// What is needed to let clients in.
 #[derive(Clone, Default)]
@@ -217,7 +218,15 @@ impl TakePassed for TlsStream<TcpStream> {
 }
 
 /// Accept clients on a Unix socket, forever.
-pub async fn accept_unix(service: Service, listener: UnixListener, doors: Doors) {
+pub fn accept_unix(
+    service: Service,
+    listener: UnixListener,
+    doors: Doors,
+) -> BoxedFuture<'static, ()> {
+    Box::pin(accept_from_unix(service, listener, doors))
+}
+
+async fn accept_from_unix(service: Service, listener: UnixListener, doors: Doors) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {
@@ -251,7 +260,21 @@ pub enum Protocols {
 }
 
 /// Accept clients over TCP, forever. Without certificates every connection fails.
-pub async fn accept_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Protocols) {
+pub fn accept_tcp(
+    service: Service,
+    listener: TcpListener,
+    doors: Doors,
+    speaks: Protocols,
+) -> BoxedFuture<'static, ()> {
+    Box::pin(accept_from_tcp(service, listener, doors, speaks))
+}
+
+async fn accept_from_tcp(
+    service: Service,
+    listener: TcpListener,
+    doors: Doors,
+    speaks: Protocols,
+) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {

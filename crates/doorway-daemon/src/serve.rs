@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
+use doorway_node::members::BoxedFuture;
 use doorway_node::{EndReason, StartError, TlsConfig};
 use doorway_protocol::Scope;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -80,10 +81,27 @@ impl From<StartError> for ServeError {
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 
 /// Run a service until `shutdown` is ready, or until it was idle for as long as the settings say.
-pub async fn run(
+pub fn run<'a>(
+    settings: Settings,
+    doors: Doors,
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> BoxedFuture<'a, Result<(), ServeError>> {
+    boxed(settings, doors, Box::pin(shutdown))
+}
+
+/// Not generic, so that the service is compiled in this crate and not in each that runs it.
+fn boxed(
+    settings: Settings,
+    doors: Doors,
+    shutdown: BoxedFuture<'_, ()>,
+) -> BoxedFuture<'_, Result<(), ServeError>> {
+    Box::pin(run_until(settings, doors, shutdown))
+}
+
+async fn run_until(
     mut settings: Settings,
     doors: Doors,
-    shutdown: impl Future<Output = ()>,
+    shutdown: BoxedFuture<'_, ()>,
 ) -> Result<(), ServeError> {
     let reserved = match &settings.socket {
         // The process that has the name serves. Another one that starts at the same moment finds

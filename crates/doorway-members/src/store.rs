@@ -72,8 +72,8 @@ pub struct RaftStore {
 
 impl RaftStore {
     /// Open the store of this node, or make one. A node with a new store has a new seat.
-    pub async fn open(options: Options) -> Result<Arc<Self>, OpenError> {
-        Self::open_with(options, Switches::default()).await
+    pub fn open(options: Options) -> BoxedFuture<'static, Result<Arc<Self>, OpenError>> {
+        Box::pin(Self::open_with(options, Switches::default()))
     }
 
     pub(crate) async fn open_with(

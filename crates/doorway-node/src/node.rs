@@ -18,7 +18,7 @@ use crate::holds::{ClosedLock, HoldError};
 use crate::lock_clients::LockClients;
 use crate::lock_recording::{LockRecording, RecordError};
 use crate::lock_rules::Members;
-use crate::members::{AgreedRules, Unsure, ViewStore};
+use crate::members::{AgreedRules, BoxedFuture, Unsure, ViewStore};
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::questions::MemberAnswers;
@@ -61,8 +61,8 @@ impl Node {
 
     /// Start a node. It serves as soon as it has met all other members; requests made before that
     /// wait.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::launch(Tcp, Clock::system(), config, false).await
+    pub fn start(config: Config) -> BoxedFuture<'static, Result<Self, StartError>> {
+        Box::pin(Self::launch(Tcp, Clock::system(), config, false))
     }
 
     /// Start a node on another network than TCP, such as a simulated one. Its clock is that of
@@ -75,8 +75,8 @@ impl Node {
     /// held its locks. Until [`Node::serve`] the node grants nothing and takes no part in a view,
     /// and those clients can [`reclaim`](Self::reclaim) what they hold. Meanwhile new requests
     /// wait, and the other members go on as if this one were unreachable.
-    pub async fn start_reclaiming(config: Config) -> Result<Self, StartError> {
-        Self::launch(Tcp, Clock::system(), config, true).await
+    pub fn start_reclaiming(config: Config) -> BoxedFuture<'static, Result<Self, StartError>> {
+        Box::pin(Self::launch(Tcp, Clock::system(), config, true))
     }
 
     /// Start a node as [`Node::start_reclaiming`] does, with the network and clock of
@@ -118,13 +118,13 @@ impl Node {
     ///
     /// If the node is `reclaiming`, clients of the process before this one can
     /// [`reclaim`](Self::reclaim) what they hold until [`Node::serve`] is called.
-    pub async fn start_agreed(
+    pub fn start_agreed(
         config: Config,
         identity: Identity,
         store: Arc<dyn ViewStore>,
         reclaiming: bool,
-    ) -> Result<Self, StartError> {
-        Self::launch_agreed(Tcp, Clock::system(), config, identity, store, reclaiming).await
+    ) -> BoxedFuture<'static, Result<Self, StartError>> {
+        Box::pin(Self::launch_agreed(Tcp, Clock::system(), config, identity, store, reclaiming))
     }
 
     /// Start a node as [`Node::start_agreed`] does, with the network and clock of

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use doorway_node::members::AgreedRules;
+use doorway_node::members::{AgreedRules, BoxedFuture};
 use doorway_node::{
     AnswerMembers, Config, Describe, EndReason, Node, OnLost, OwnedGuard, StartError,
 };
@@ -120,11 +120,11 @@ struct Core {
 impl Service {
     /// Start a node and the service around it, on the runtime of the caller. The caller opens the
     /// doors. `ledger` is what the former process left in the directory.
-    pub async fn start(
+    pub fn start(
         settings: &Settings,
         ledger: Option<(Ledger, LedgerContents)>,
-    ) -> Result<Self, StartError> {
-        Self::start_with(settings, ledger, None).await
+    ) -> BoxedFuture<'_, Result<Self, StartError>> {
+        Box::pin(Self::start_with(settings, ledger, None))
     }
 
     /// Start a service as [`Service::start`] does, in a group that agrees on its members by this

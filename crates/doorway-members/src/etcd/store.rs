@@ -70,7 +70,14 @@ pub struct EtcdStore {
 impl EtcdStore {
     /// Open the store of this node, or make one. A node with a new data directory has a new seat.
     /// etcd need not be reachable yet.
-    pub async fn open(options: Options, access: EtcdAccess) -> Result<Arc<Self>, OpenError> {
+    pub fn open(
+        options: Options,
+        access: EtcdAccess,
+    ) -> BoxedFuture<'static, Result<Arc<Self>, OpenError>> {
+        Box::pin(Self::start(options, access))
+    }
+
+    async fn start(options: Options, access: EtcdAccess) -> Result<Arc<Self>, OpenError> {
         match options.threads {
             Threads::Caller => Self::build(options, access).map(Arc::new),
             Threads::Own => {

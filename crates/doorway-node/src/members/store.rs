@@ -22,7 +22,10 @@ use super::command::{Answer, Command};
 use super::holds::Holds;
 use super::record::{Record, SeatId};
 
-/// A future that a trait object returns.
+/// A future behind a pointer, as trait objects return it.
+///
+/// Functions that start much, such as a whole node, return one too. The code of an `async fn` is
+/// compiled again in every crate that awaits it, but that of a boxed future only where it is made.
 pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The store of a group's record.
