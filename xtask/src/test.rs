@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 use std::time::Instant;
 
@@ -78,11 +79,16 @@ fn passed(_: ()) -> Outcome {
     Passed
 }
 
-/// Is this cargo tool installed? In CI it is installed if it is missing. A person decides that for
-/// themselves, because it takes minutes.
+/// Is this cargo tool installed? It is installed if it is missing and that is allowed.
 pub(crate) fn have(tool: &str) -> bool {
     let there = || quietly(&mut cargo(&format!("{tool} --version")));
-    there() || ci() && install_tool(tool)
+    there() || may_install() && install_tool(tool)
+}
+
+/// May this run install tools? In CI and as root, it may. Any other user is told what is missing:
+/// installing takes minutes and changes their machine.
+fn may_install() -> bool {
+    ci() || fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 
 /// Build and install a cargo tool in the way that takes the least time: without optimisation,
@@ -117,7 +123,7 @@ fn lints() -> anyhow::Result<Outcome> {
 
 fn tests() -> anyhow::Result<Outcome> {
     // `doorway lock` is tested in several shells. Only this one is not on every machine.
-    if ci() && !quietly(&mut command("zsh --version")) {
+    if may_install() && !quietly(&mut command("zsh --version")) {
         install("zsh");
     }
     if have("nextest") {
@@ -145,10 +151,10 @@ fn ignored(target: &str) -> Command {
     cargo(&format!("test --workspace --all-features {target} -- --ignored"))
 }
 
-/// Find out whether Debian packages are there of which `there` finds what is in them. In CI they
-/// are installed if they are missing; a person is told their names.
+/// Find out whether Debian packages are there of which `there` finds what is in them. They are
+/// installed if they are missing and that is allowed; otherwise their names are told.
 fn needs(there: fn() -> bool, packages: &str) -> Option<Outcome> {
-    let found = there() || ci() && install(packages) && there();
+    let found = there() || may_install() && install(packages) && there();
     (!found).then(|| Skipped(format!("`apt-get install {packages}` installs what it needs")))
 }
 
@@ -236,7 +242,7 @@ fn schemathesis() -> anyhow::Result<Outcome> {
         pip.args(["install", "--quiet", "--disable-pip-version-check"]);
         made && succeed(pip.arg(format!("schemathesis=={VERSION}"))).is_ok()
     };
-    let fetched = || fetch() || ci() && install("python3-venv") && fetch();
+    let fetched = || fetch() || may_install() && install("python3-venv") && fetch();
     if !(there() || fetched() && there()) {
         let what = "`apt-get install python3-venv` and access to PyPI give what it needs";
         return Ok(Skipped(what.to_owned()));
@@ -251,7 +257,7 @@ fn chromium() -> anyhow::Result<Outcome> {
     const PACKAGES: &str = "chromium chromium-driver";
     const VERSION: &str = "0.1.8";
     let there = || quietly(&mut command("chromedriver --version"));
-    if !(there() || ci() && install(PACKAGES) && there()) {
+    if !(there() || may_install() && install(PACKAGES) && there()) {
         return Ok(Skipped(format!("`apt-get install {PACKAGES}` installs what it needs")));
     }
     let place = env::current_dir()?.join("target/axe").join(VERSION);
@@ -262,7 +268,7 @@ fn chromium() -> anyhow::Result<Outcome> {
         let package = format!("axe-playwright-python=={VERSION}");
         succeed(pip.arg("--target").arg(&place).arg(package)).is_ok()
     };
-    if !(axe.exists() || fetch() || ci() && install("python3-pip") && fetch()) {
+    if !(axe.exists() || fetch() || may_install() && install("python3-pip") && fetch()) {
         let what = "`apt-get install python3-pip` and access to PyPI give what it needs";
         return Ok(Skipped(what.to_owned()));
     }
