@@ -248,7 +248,8 @@ impl Settings {
         }
         // A client that is suspended cannot notice that its node has lost its lease, and only the
         // fence helps then. In all other runs sessions may live with their processes.
-        let suspends = |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
+        let suspends =
+            |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
         if agreed.is_some() && !faults.iter().any(suspends) {
             let may = |client: &&mut ClientSetting| {
                 client.local && client.life == LifeSetting::Connection

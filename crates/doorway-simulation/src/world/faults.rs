@@ -141,7 +141,8 @@ impl World {
             Fault::ChangeSeats => self.change_seats(node),
             Fault::ChangeLease => self.change_lease(),
             Fault::TakeAddress => {
-                let other = (node + 1 + self.context.random.below(nodes - 1) as usize) % self.nodes.len();
+                let other =
+                    (node + 1 + self.context.random.below(nodes - 1) as usize) % self.nodes.len();
                 self.crash(other);
                 let back = self.nodes[other].off;
                 let moved = Event::MoveAddress { of: node, to: other, until: back + time };
