@@ -42,8 +42,10 @@ pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = shown(command);
     let done = command.output().with_context(|| format!("cannot run `{shown}`"))?;
-    let errors = String::from_utf8_lossy(&done.stderr);
-    ensure!(done.status.success(), "`{shown}` failed:\n{errors}");
+    // Tests tell on standard output what has failed.
+    let (said, errors) =
+        (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    ensure!(done.status.success(), "`{shown}` failed:\n{said}{errors}");
     Ok(String::from_utf8(done.stdout)?)
 }
 

@@ -46,6 +46,12 @@ pub(crate) enum Event {
     ChildrenEnd(usize, u64),
     /// The disk of a node works again.
     MendDisk(usize),
+    /// Clients find another node at the address of this one, until this time.
+    MoveAddress {
+        of: usize,
+        to: usize,
+        until: u64,
+    },
     /// All faults end.
     Heal,
     /// Look whether the phase has reached its goal. It must have reached it at this time.

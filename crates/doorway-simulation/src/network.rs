@@ -69,6 +69,8 @@ pub(crate) struct Network {
     last: Wire,
     /// Until when nothing gets from one machine to another.
     blocked: BTreeMap<(usize, usize), u64>,
+    /// Which node is found at the address of another one, and until when.
+    moved: BTreeMap<usize, (usize, u64)>,
     delay: (u64, u64),
     /// How many of a thousand messages are lost, and sent again by the system some time later.
     lossy: u64,
@@ -84,6 +86,7 @@ impl Network {
             pipes: BTreeMap::new(),
             last: 0,
             blocked: BTreeMap::new(),
+            moved: BTreeMap::new(),
             delay,
             lossy,
             slower: (1, 0),
@@ -97,9 +100,20 @@ impl Network {
         *known = until.max(*known);
     }
 
+    /// Let clients find another node at the address of this one until this time.
+    pub(crate) fn move_address(&mut self, of: usize, to: usize, until: u64) {
+        self.moved.insert(of, (to, until));
+    }
+
+    /// The node that clients find at the address of this one.
+    pub(crate) fn at_address(&self, now: u64, of: usize) -> usize {
+        self.moved.get(&of).filter(|(_, until)| now < *until).map_or(of, |(to, _)| *to)
+    }
+
     /// Let everything get through again.
     pub(crate) fn heal(&mut self) {
         self.blocked.clear();
+        self.moved.clear();
         (self.slower, self.lossy) = ((1, 0), 0);
     }
 

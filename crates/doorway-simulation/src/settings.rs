@@ -56,11 +56,14 @@ pub enum Fault {
     ChangeSeats,
     /// An operator changes the lease of the members.
     ChangeLease,
+    /// A machine crashes, and comes back with the address of another one: clients find its node
+    /// there.
+    TakeAddress,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::KillNode,
         Self::StopNode,
         Self::DrainNode,
@@ -83,11 +86,18 @@ impl Fault {
         Self::MoveLeader,
         Self::ChangeSeats,
         Self::ChangeLease,
+        Self::TakeAddress,
     ];
 
     /// How many of them can happen to a group with a fixed list of members: the first ones.
     const FIXED: usize = 17;
+
+    /// How many of them can happen to a group that agrees on its members: the first ones.
+    const AGREED: usize = 22;
 }
+
+/// The time to live of a session without a limit: it lives as long as its processes.
+const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
 
 /// How a lock can be held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +232,7 @@ impl Settings {
         // No client may count on a lock for longer than on the lease of its node.
         let lease = agreed.as_ref().map(|agreed| Duration::from_millis(agreed.lease_ms.into()));
         let longest = lease.map_or(ttl, |lease| ttl.min(lease * 7 / 10));
-        let clients: Vec<_> = (0..count)
+        let mut clients: Vec<_> = (0..count)
             .map(|at| client(random, at % nodes, nodes, longest, lease.is_some()))
             .collect();
         let machines = nodes + clients.len();
@@ -230,7 +240,24 @@ impl Settings {
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
         let length = random.between(20, 90) * SECOND;
-        let faults = faults(random, length, agreed.is_some());
+        let mut faults = faults(random, length, agreed.is_some());
+        // By dice of their own, so that all other runs stay as they are.
+        let mut dice = Random::new(random.clone().next());
+        if nodes > 1 && dice.percent(15) {
+            faults.push((Fault::TakeAddress, length / dice.between(2, 6)));
+        }
+        // A client that is suspended cannot notice that its node has lost its lease, and only the
+        // fence helps then. In all other runs sessions may live with their processes.
+        let suspends =
+            |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
+        if agreed.is_some() && !faults.iter().any(suspends) {
+            let may = |client: &&mut ClientSetting| {
+                client.local && client.life == LifeSetting::Connection
+            };
+            for client in clients.iter_mut().filter(may) {
+                client.ttl = if dice.percent(40) { UNLIMITED } else { client.ttl };
+            }
+        }
         Self {
             nodes,
             agreed,
@@ -286,7 +313,7 @@ fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
 
 /// The faults of a run whose faults end after this time.
 fn faults(random: &mut Random, length: u64, agreed: bool) -> Vec<(Fault, u64)> {
-    let (many, kinds) = if agreed { (8, Fault::ALL.len()) } else { (5, Fault::FIXED) };
+    let (many, kinds) = if agreed { (8, Fault::AGREED) } else { (5, Fault::FIXED) };
     let mut faults: Vec<(Fault, u64)> = Vec::new();
     for _ in 0..random.between(0, many) {
         let fault = *random.pick(&Fault::ALL[..kinds]);
@@ -324,10 +351,7 @@ fn client(
     };
     let most = ttl.as_millis() as u64;
     let own = Duration::from_millis(random.magnitude(1000, most));
-    // The time to live of a process without a limit.
-    let unlimited = Duration::from_millis(u32::MAX.into());
-    // A session that lives with its processes outlives the lease of its node, and then only the
-    // fence helps. So such sessions are only in runs with a fixed list of members.
+    // In a group with agreed members it depends on the faults: see `Settings::draw`.
     let bound = match life {
         _ if agreed => false,
         LifeSetting::Connection => local && random.percent(40),
@@ -340,7 +364,7 @@ fn client(
         nodes: (0..several).map(|more| (node + more) % group).collect(),
         local,
         life,
-        ttl: if bound { unlimited } else { own },
+        ttl: if bound { UNLIMITED } else { own },
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),
         holds: random.magnitude(MS, 500 * MS),

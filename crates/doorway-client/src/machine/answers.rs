@@ -104,6 +104,7 @@ impl SessionMachine {
             (None, None, None) => {}
             _ => return Err(FrameError::Garbled),
         }
+        self.given_up = None;
         let waited = !self.may_send();
         self.phase = Phase::Talking;
         self.asked = said;

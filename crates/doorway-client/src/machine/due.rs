@@ -20,11 +20,7 @@ impl SessionMachine {
     /// Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
     /// long, and notice that the session or the connection is lost.
     pub fn tick(&mut self, now: Moment) {
-        if now.since(self.next_due()) > STOPPED
-            && let Some(session) = &mut self.session
-        {
-            session.woke(now);
-        }
+        self.wake(now);
         self.expire(now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
@@ -51,13 +47,26 @@ impl SessionMachine {
         self.phase = Phase::Broken;
     }
 
+    /// If something is due since long, this process was stopped for a while.
+    fn wake(&mut self, now: Moment) {
+        if now.since(self.next_due()) > STOPPED
+            && let Some(session) = &mut self.session
+        {
+            session.woke(now);
+        }
+    }
+
     /// If the session has expired, everything that it held is lost.
     pub(super) fn expire(&mut self, now: Moment) {
-        let Some(session) = &self.session else { return };
-        if session.state(now) == State::Lost {
-            let silent = now.since(session.proven).as_secs_f64();
-            self.lose_all(&format!("nothing was heard of the node for {silent:.1} s"));
+        if self.session.is_some() && self.state(now) == State::Lost {
+            self.wake(now);
         }
+        let is_lost = |session: &mut OpenSession| session.state(now) == State::Lost;
+        let Some(session) = self.session.take_if(is_lost) else { return };
+        let silent = now.since(session.proven).as_secs_f64();
+        self.lose_all(&format!("nothing was heard of the node for {silent:.1} s"));
+        // The node does not know our clock. It keeps this session as long as our processes exist.
+        self.given_up = Some(session).filter(OpenSession::lives_with_processes);
     }
 
     /// When the next heartbeat is due. Without a session that needs heartbeats, one is sent only

@@ -92,6 +92,9 @@ pub struct SessionMachine {
     setup: Setup,
     phase: Phase,
     session: Option<OpenSession>,
+    /// A session that our clock has ended, although the node keeps it as long as our processes
+    /// exist. It is resumed without claims, so that the node releases what it held.
+    given_up: Option<OpenSession>,
     /// The grants that we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
     /// The requests that have no answer yet, by number.
@@ -151,6 +154,7 @@ impl Hash for SessionMachine {
             setup: _,
             phase,
             session,
+            given_up,
             grants,
             pending,
             next_number,
@@ -167,7 +171,7 @@ impl Hash for SessionMachine {
             outgoing,
             events,
         } = self;
-        (phase, session, grants, pending, next_number).hash(state);
+        (phase, session, given_up, grants, pending, next_number).hash(state);
         (unreachable_since, heard, asked, overdue, acquiring).hash(state);
         (holder_due, place, troubles, turned_away).hash(state);
         (frames, outgoing, events).hash(state);
@@ -203,6 +207,7 @@ impl SessionMachine {
             setup,
             phase: Phase::Disconnected,
             session: None,
+            given_up: None,
             grants: BTreeMap::new(),
             pending: BTreeMap::new(),
             next_number: 1,
@@ -274,6 +279,7 @@ impl SessionMachine {
         if self.session.as_ref().is_some_and(|session| session.place != place) {
             self.lose_all("the client uses another node now");
         }
+        self.given_up.take_if(|session| session.place != place);
         place.clone_into(&mut self.place);
         self.setup.network = network;
         self.connected(now);
@@ -289,7 +295,7 @@ impl SessionMachine {
         self.expire(now);
         self.outgoing.clear();
         self.outgoing.extend_from_slice(&MAGIC);
-        let resume = self.session.is_some();
+        let resume = self.session.is_some() || self.given_up.is_some();
         self.say_hello();
         self.phase = Phase::Greeting { said: now, resume };
         if self.may_send() {
@@ -366,7 +372,8 @@ impl SessionMachine {
     /// Write the greeting. It claims what the client believes it holds, and names its requests.
     fn say_hello(&mut self) {
         let mut pages = VecDeque::new();
-        let opening = match (&self.session, self.setup.session) {
+        let known = self.session.as_ref().or(self.given_up.as_ref());
+        let opening = match (known, self.setup.session) {
             (Some(session), _) => {
                 pages = self.claims();
                 let first = pages.pop_front().unwrap_or_default();
@@ -444,7 +451,7 @@ impl SessionMachine {
     /// The session is lost, and all its grants with it. Requests that wait are sent again in the
     /// next session.
     fn lose_all(&mut self, reason: &str) {
-        self.session = None;
+        (self.session, self.given_up) = (None, None);
         for ((fence, lock), _) in std::mem::take(&mut self.grants) {
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }

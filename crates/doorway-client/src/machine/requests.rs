@@ -136,7 +136,7 @@ impl SessionMachine {
         }
         self.grants.clear();
         self.pending.clear();
-        self.session = None;
+        (self.session, self.given_up) = (None, None);
         self.phase = Phase::Closed;
         self.recount();
     }

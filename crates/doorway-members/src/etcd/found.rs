@@ -3,6 +3,8 @@
 //! The state is created in one transaction, if there is none. Of two nodes that found the group at
 //! the same time, one succeeds, and the other is told.
 
+use std::time::Duration;
+
 use doorway_node::members::{GroupState, Seat};
 
 use super::core::RANGE;
@@ -13,6 +15,10 @@ use super::wire::{self, Range};
 use crate::error::FoundError;
 use crate::found::{check_begin, check_machine};
 use crate::group_store::GroupStore as _;
+
+/// How long each question to etcd may take while a group is founded. No lease runs yet, so there is
+/// no hurry.
+pub(super) const FOUNDING: Duration = Duration::from_secs(5);
 
 impl EtcdStore {
     /// Found a group that begins with this state.
@@ -50,7 +56,7 @@ impl EtcdStore {
         let core = &*self.core;
         let failed = FoundError::Etcd;
         let mut line = Line::new(&core.access);
-        let asked = line.call(RANGE, &wire::get_all(&core.keys.prefix), core.timings().put()).await;
+        let asked = line.call(RANGE, &wire::get_all(&core.keys.prefix), FOUNDING).await;
         let range: Range = asked.map_err(|error| failed(error.why))?;
         core.check_etcd(range.header).map_err(failed)?;
         let Some(first) = range.kvs.first().map(|pair| pair.key.clone()) else { return Ok(()) };

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::core::{Attempt, Core};
+use super::found::FOUNDING;
 use super::layout::Kept;
 use super::line::{CallError, Line};
 use super::wire::{self, Swapped};
@@ -163,7 +164,7 @@ impl Core {
         let ops = self.keys.changes(None, &mut kept);
         let swap = wire::swap(&self.keys.record, 0, &ops);
         let mut line = Line::new(&self.access);
-        let swapped = line.call::<Swapped>(TXN, &swap, self.timings().put()).await;
+        let swapped = line.call::<Swapped>(TXN, &swap, FOUNDING).await;
         let swapped = self.took_place(swapped)?;
         if swapped.succeeded {
             self.learn(swapped.header.revision, &Arc::new(kept));

@@ -1,5 +1,6 @@
 //! A real etcd on this machine, for tests. The tests of the command use this file too.
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -74,10 +75,20 @@ impl EtcdServer {
             .stderr(log);
         self.process = Some(etcd.spawn().expect("etcd is installed"));
         let begin = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.client)).is_err() {
+        while !self.answers() {
             assert!(begin.elapsed() < START, "etcd does not start: {}", self.log());
             sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether it accepts connections and, without TLS, whether it has a leader.
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.client)) else { return false };
+        let mut text = String::new();
+        let request = b"GET /health HTTP/1.0\r\n\r\n";
+        !self.tls.is_empty()
+            || stream.write_all(request).and_then(|()| stream.read_to_string(&mut text)).is_ok()
+                && text.contains("\"health\":\"true\"")
     }
 
     /// Kill it, as a power cut would.

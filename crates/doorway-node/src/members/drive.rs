@@ -112,7 +112,7 @@ impl OwnMembership {
 
     /// How often the keeper wants to be told that time has passed.
     pub fn tick(&self) -> Duration {
-        Duration::from_millis(self.keeper.record().lease_ms.into()) / TICKS
+        self.keeper.pace() / TICKS
     }
 
     /// The keeper.

@@ -420,9 +420,17 @@ impl Keeper {
         Duration::from_millis(self.record.lease_ms.into())
     }
 
-    /// How often the membership is renewed.
+    /// The tenth of a lease, in which every member renews its membership once.
     fn interval(&self) -> Duration {
         self.lease() / BEATS
+    }
+
+    /// The lease by which this process is in a hurry. If the group has agreed on a longer lease, that
+    /// counts only when the membership was renewed with it: until then the shorter one runs out.
+    pub(super) fn pace(&self) -> Duration {
+        let own = self.id().and_then(|id| self.record.member(id).ok());
+        let given = own.map_or(self.record.lease_ms, |member| member.lease_ms);
+        Duration::from_millis(given.min(self.record.lease_ms).into())
     }
 
     /// Take a newer record, and note when the beats in it have changed.
@@ -615,7 +623,7 @@ impl Keeper {
     fn put(&mut self, now: Now, kind: Kind, command: Command, out: &mut Vec<Output>) {
         if let Some(sent) = self.sent.get(&kind) {
             // An answer that does not come for half an interval will not come in time.
-            let (ago, interval) = (now.boot.saturating_sub(*sent), self.interval());
+            let (ago, interval) = (now.boot.saturating_sub(*sent), self.pace() / BEATS);
             let pending = || self.pending.values().any(|pending| pending.kind == kind);
             if ago < interval / 2 || ago < interval && !pending() {
                 return;
@@ -630,7 +638,7 @@ impl Keeper {
             let late = now.boot.saturating_sub(pending.sent) >= lease;
             pending.kind != kind || !late
         });
-        let interval = self.interval();
+        let interval = self.pace() / BEATS;
         self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
         self.sent.insert(kind.clone(), now.boot);
         self.pending.insert(put, Pending { kind, sent: now.boot });

@@ -202,9 +202,11 @@ impl Client {
                 (Call::Acquire(Box::new(lease)), request.wait)
             }
             Job::Renew => {
-                let Some(lease) = &http.lease else { return context.close(wire, 0) };
+                let Some(lease) = &mut http.lease else { return context.close(wire, 0) };
                 let other = Duration::from_millis(context.random.magnitude(1000, 20_000));
                 let other = context.random.percent(10).then_some(other);
+                // A shorter TTL counts from now on: perhaps only the answer gets lost.
+                lease.ttl = other.map_or(lease.ttl, |other| lease.ttl.min(other));
                 (Call::Renew(name(lease.held), lease.held.fence, other), 0)
             }
             Job::Release(held) => (Call::Release(name(*held), held.fence), 0),
@@ -221,7 +223,11 @@ impl Client {
         if wait > 0 && context.now < settings.heals && context.random.percent(15) {
             time = context.random.between(0, wait); // It does not want to wait any longer.
         }
+        let lost_at = http.lease.as_ref().map(Lease::lost_at);
         self.later(context, context.now + time, ClientEvent::TimedOut(wire));
+        if let Some(lost_at) = lost_at {
+            self.later(context, self.clock.when(lost_at), ClientEvent::Tick);
+        }
     }
 
     fn close_call(&mut self, context: &mut Context) {

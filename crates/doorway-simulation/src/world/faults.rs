@@ -4,6 +4,7 @@ use super::World;
 use crate::book::Book;
 use crate::clock::{MS, SECOND};
 use crate::context::{Event, log};
+use crate::network::End;
 use crate::settings::Fault;
 use crate::story::Lane;
 
@@ -139,6 +140,14 @@ impl World {
             },
             Fault::ChangeSeats => self.change_seats(node),
             Fault::ChangeLease => self.change_lease(),
+            Fault::TakeAddress => {
+                let other =
+                    (node + 1 + self.context.random.below(nodes - 1) as usize) % self.nodes.len();
+                self.crash(other);
+                let back = self.nodes[other].off;
+                let moved = Event::MoveAddress { of: node, to: other, until: back + time };
+                self.context.queue.push(back, moved);
+            }
             Fault::FullDisk => {
                 self.nodes[node].disk.borrow_mut().full = true;
                 self.context.queue.push(now + time, Event::MendDisk(node));
@@ -150,6 +159,24 @@ impl World {
                 self.nodes[node].disk.borrow_mut().stall = stall;
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
+        }
+    }
+
+    /// From now on clients of other machines find another node at the address of this one. Their
+    /// connections to it break.
+    pub(super) fn move_address(&mut self, of: usize, to: usize, until: u64) {
+        if self.context.now >= self.context.settings.heals {
+            return;
+        }
+        log!(self.context, "n{to} is found at the address of n{of}");
+        self.context.network.move_address(of, to, until);
+        let pipes = self.context.network.pipes.iter().filter(|(_, pipe)| {
+            let with = |end: &End| matches!(end, End::Node { node, .. } if *node == of);
+            let of_client = pipe.ends.iter().any(|end| matches!(end, End::Client { .. }));
+            !pipe.is_local() && !pipe.broken && of_client && pipe.ends.iter().any(with)
+        });
+        for wire in pipes.map(|(wire, _)| *wire).collect::<Vec<_>>() {
+            self.context.network.cut(self.context.now, wire, &mut self.context.random);
         }
     }
 

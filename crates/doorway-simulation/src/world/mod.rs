@@ -214,6 +214,7 @@ impl World {
                 let mut disk = self.nodes[node].disk.borrow_mut();
                 (disk.full, disk.stall) = (false, 0);
             }
+            Event::MoveAddress { of, to, until } => self.move_address(of, to, until),
             Event::Heal => self.heal(),
             Event::Deadline(until) => self.deadline(until),
             Event::End => self.end(),

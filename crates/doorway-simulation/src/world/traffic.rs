@@ -98,8 +98,11 @@ impl World {
     pub(super) fn dial(&mut self, client: usize) {
         let now = self.context.now;
         let it = &self.clients[client];
-        let (node, machine) = (it.target(), it.machine);
         let network = &self.context.network;
+        let (target, machine) = (it.target(), it.machine);
+        // The socket of a machine, and the port for calls over HTTP, stay where they are.
+        let moves = !it.setting.local && it.setting.life != LifeSetting::Http;
+        let node = if moves { network.at_address(now, target) } else { target };
         let blocked = network.blocked(now, machine, node).or(network.blocked(now, node, machine));
         let up = self.nodes[node].process.is_some() && blocked.is_none();
         let wire = up.then(|| {

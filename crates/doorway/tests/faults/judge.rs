@@ -126,6 +126,8 @@ pub(crate) struct Account {
     pub(crate) double: usize,
     /// How many requests had no answer for too long.
     pub(crate) hung: usize,
+    /// For how long the machine stood still meanwhile.
+    pub(crate) stood_still: Duration,
 }
 
 /// Reads the log.

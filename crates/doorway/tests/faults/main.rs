@@ -12,6 +12,7 @@ mod clients;
 mod group;
 mod judge;
 mod machines;
+mod metronome;
 #[path = "../run/place.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod place;

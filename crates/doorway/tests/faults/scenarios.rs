@@ -112,7 +112,10 @@ impl Scenario {
     /// What is wrong with a row.
     fn complaint(&self, row: &Row) -> Option<String> {
         let Account { next_in, lost_there, lost_elsewhere, double, hung, .. } = row.worst;
-        let late = next_in.is_none_or(|time| time > LEASE + MORE);
+        let late = match next_in {
+            Some(time) => time > LEASE + MORE,
+            None => row.busy < row.times,
+        };
         let wrong = match self.allowed {
             Nothing => lost_there + lost_elsewhere > 0 || late,
             Grants => lost_elsewhere > 0 || late,
@@ -139,6 +142,13 @@ pub(crate) fn run(times: usize, only: &str, table: Option<&str>) {
         }
         assert_eq!(row.times, wanted, "{}: the fault misses", scenario.what);
         println!("{row}");
+        if row.busy > 0 {
+            let still = row.worst.stood_still.as_millis();
+            println!(
+                "{} of {} without figures: the machine stood still for up to {still} ms",
+                row.busy, row.times
+            );
+        }
         complaints.extend(scenario.complaint(&row));
         text += &row.to_string();
         text.push('\n');

@@ -10,9 +10,15 @@ use crate::judge::Account;
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) times: usize,
+    /// How often the machine was too busy for figures. Then only double entries and requests that
+    /// hang count.
+    pub(crate) busy: usize,
     /// The longest of all, or their sum.
     pub(crate) worst: Account,
 }
+
+/// If a machine stands still for this long, leases of 2 s may end without a fault.
+const STILL: Duration = Duration::from_millis(200);
 
 impl Row {
     pub(crate) fn new(what: &str) -> Self {
@@ -22,13 +28,18 @@ impl Row {
     pub(crate) fn add(&mut self, account: Account) {
         let worst = &mut self.worst;
         self.times += 1;
+        worst.stood_still = worst.stood_still.max(account.stood_still);
+        worst.double += account.double;
+        worst.hung += account.hung;
+        if account.stood_still > STILL {
+            self.busy += 1;
+            return;
+        }
         worst.next_in = worst.next_in.max(account.next_in);
         worst.pause = worst.pause.max(account.pause);
         worst.lost_there += account.lost_there;
         worst.lost_elsewhere += account.lost_elsewhere;
         worst.refused += account.refused;
-        worst.double += account.double;
-        worst.hung += account.hung;
     }
 
     /// The heading of the table.
@@ -41,7 +52,7 @@ impl Row {
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |time: Duration| format!("{} ms", time.as_millis());
-        let Self { what, times, worst } = self;
+        let Self { what, times, worst, .. } = self;
         let next_in = worst.next_in.map_or("–".to_owned(), ms);
         let Account { lost_there, lost_elsewhere, refused, double, hung, .. } = worst;
         write!(

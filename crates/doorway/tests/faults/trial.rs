@@ -10,6 +10,7 @@ use crate::clients::{self, BUSY, JOB, KINDS, now};
 use crate::group::{Group, Pace};
 use crate::judge::{Account, HANGS, Judge, Line, Verb};
 use crate::machines::{self, COUNT};
+use crate::metronome::Metronome;
 use crate::place::{Process, until};
 use crate::referee::{self, Ear};
 
@@ -24,6 +25,7 @@ pub(crate) struct Trial {
     /// What was read of the log and is not a whole line yet.
     rest: Vec<u8>,
     pub(crate) judge: Judge,
+    metronome: Metronome,
 }
 
 impl Trial {
@@ -48,6 +50,7 @@ impl Trial {
             log: File::open(place.join(referee::LOG)).expect("a log"),
             rest: Vec::new(),
             judge: Judge::default(),
+            metronome: Metronome::start(&place),
             group,
         };
         (0..COUNT).for_each(|node| trial.start_clients(node));
@@ -117,12 +120,13 @@ impl Trial {
     pub(crate) fn fault(&mut self, node: Option<usize>, fault: impl FnOnce(&mut Self)) -> Account {
         self.look();
         let name = node.map_or("", |node| self.group.name(node));
+        self.metronome.longest();
         self.judge.begin(name, JOB, now());
         fault(self);
         self.leave();
         (0..COUNT).for_each(|node| self.group.complete(node));
         self.peace();
-        self.judge.end(now())
+        Account { stood_still: self.metronome.longest(), ..self.judge.end(now()) }
     }
 
     /// Wait until a client has entered at another node than that of the fault.

@@ -21,6 +21,9 @@ pub(crate) struct Search {
     /// Whether clients come over a network, with a TTL. Otherwise their sessions live as long as
     /// their processes.
     network: bool,
+    /// Whether the node is a member of a group that agrees on its members. Then clients count on
+    /// their locks for the TTL only, and a client that has lost its lock asks for it again.
+    member: bool,
     restart: Restart,
     /// How often the node is started again.
     restarts: u8,
@@ -62,6 +65,7 @@ impl Search {
     const fn network(restart: Restart) -> Self {
         Self {
             network: true,
+            member: false,
             restart,
             restarts: 1,
             spans: 0,
@@ -165,4 +169,12 @@ fn a_crash_of_the_node_and_a_killed_client_over_a_unix_socket() {
 #[test]
 fn a_graceful_restart_of_the_node_and_a_killed_client_over_a_unix_socket() {
     search(Search::unix(Restart::Stop));
+}
+
+/// The node is away for longer than the TTL. Its ledger still has the lock, and the process of the
+/// client still runs, so the client has to tell that it counts the lock as lost.
+#[test]
+fn a_crash_of_a_member_while_time_passes_over_a_unix_socket() {
+    let heals = Heals::AtTheEnd;
+    search(Search { member: true, faults: 0, heals, ..Search::unix(Restart::Crash) });
 }

@@ -93,6 +93,8 @@ struct Client {
     astray: bool,
     /// How much its clock is late.
     late: Duration,
+    /// Whether it asks again if it loses the lock.
+    asks_again: bool,
     part: Part,
     /// The requests that have no answer.
     open: BTreeSet<u64>,
@@ -128,6 +130,10 @@ fn lock() -> Name {
     Name::new("a").expect("a name")
 }
 
+fn ask() -> Ask {
+    Ask { lock: lock(), mode: Mode::Exclusive, permits: None, wait: Wait::Forever }
+}
+
 impl World {
     pub(super) fn new(search: &Search) -> Self {
         let now = Moment(0);
@@ -144,14 +150,18 @@ impl World {
                 },
                 now,
             );
-            let ask =
-                Ask { lock: lock(), mode: Mode::Exclusive, permits: None, wait: Wait::Forever };
-            let open = BTreeSet::from([machine.acquire(now, ask)]);
-            let (link, connects, late) = (None, 0, Duration::ZERO);
-            Client { machine, link, connects, astray: false, late, part: Part::Waits, open }
+            let open = BTreeSet::from([machine.acquire(now, ask())]);
+            let (link, connects, late, part) = (None, 0, Duration::ZERO, Part::Waits);
+            let asks_again = search.member;
+            Client { machine, link, connects, astray: false, late, asks_again, part, open }
+        };
+        let shell = if search.member {
+            Shell::member(now, TTL, TTL * 10 / 7)
+        } else {
+            Shell::new(now, TTL, search.network, search.mistake)
         };
         Self {
-            shell: Shell::new(now, TTL, search.network, search.mistake),
+            shell,
             other: Shell::bereft(now, TTL, search.mistake),
             clients: [0, 1].map(client),
             links: BTreeMap::new(),
@@ -456,7 +466,12 @@ impl World {
                     if deadline.is_none_or(|deadline| now < deadline) {
                         return Err(Wrong::LostInTime);
                     }
-                    done |= client.part != Part::Leaves;
+                    if std::mem::take(&mut client.asks_again) && client.part != Part::Leaves {
+                        client.part = Part::Waits;
+                        client.open.insert(client.machine.acquire(now, ask()));
+                    } else {
+                        done |= client.part != Part::Leaves;
+                    }
                     continue;
                 }
                 _ => continue,
@@ -524,10 +539,10 @@ fn pid(who: usize) -> u32 {
     100 + who as u32
 }
 
-/// Take what arrives next: one frame or, over a network, all that is on its way. There time makes
-/// many more states.
+/// Take what arrives next: one frame or, over a network or at a member, all that is on its way.
+/// There time makes many more states.
 fn arrive(queue: &mut VecDeque<Vec<u8>>, search: &Search) -> Vec<u8> {
-    if search.network {
+    if search.network || search.member {
         queue.drain(..).flatten().collect()
     } else {
         queue.pop_front().unwrap_or_default()

@@ -12,7 +12,7 @@ use std::time::Duration;
 use doorway_daemon::ledger::{LedgerContents, Record};
 use doorway_daemon::principal::{Principal, Rights};
 use doorway_daemon::sessions::{
-    Connection, Evidence, Input, Opening, Output, ProcessId, Sessions, Setup,
+    Connection, Evidence, Input, NodeLease, Opening, Output, ProcessId, Sessions, Setup,
 };
 use doorway_daemon::settings::{ClientSettings, Limits};
 use doorway_protocol::{
@@ -41,6 +41,8 @@ pub(crate) struct Shell {
     ttl: Duration,
     /// Whether clients come over a network.
     remote: bool,
+    /// The lease of the node, if it is a member of a group. It is renewed all the time.
+    lease: Option<Duration>,
     is_up: bool,
     starts: u64,
     /// How many heartbeats have been received.
@@ -95,6 +97,13 @@ impl Shell {
         shell
     }
 
+    /// A node with this lease, which has just been started for the first time.
+    pub(crate) fn member(now: Moment, ttl: Duration, lease: Duration) -> Self {
+        let mut shell = Self { lease: Some(lease), ..Self::down(now, ttl, false, None) };
+        shell.start(false);
+        shell
+    }
+
     /// Another node than the one of [`Shell::new`], which has lost its ledger and grants nothing
     /// yet: the sessions of its former process had a long TTL.
     pub(crate) fn bereft(now: Moment, ttl: Duration, mistake: Option<Mistake>) -> Self {
@@ -127,6 +136,7 @@ impl Shell {
             now,
             ttl,
             remote,
+            lease: None,
             is_up: false,
             starts: 0,
             heartbeats: 0,
@@ -179,9 +189,18 @@ impl Shell {
     /// Serve clients, with what the former process left.
     fn begin(&mut self, former: LedgerContents) {
         let NodeIdentity { name: node, directory } = self.identity.clone();
-        self.sessions = Sessions::new(Setup { node, directory, ..setup(self.ttl) }, self.now);
+        let setup = Setup { node, directory, agreed: self.lease.is_some(), ..setup(self.ttl) };
+        self.sessions = Sessions::new(setup, self.now);
         self.is_up = true;
         self.run(Input::Restored(Box::new(former)));
+        self.renew();
+    }
+
+    /// The lease of the node is renewed.
+    fn renew(&mut self) {
+        if let Some(length) = self.lease {
+            self.run(Input::Lease(NodeLease { until: self.now.after(length), length }));
+        }
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -208,6 +227,9 @@ impl Shell {
             }
         }
         self.now = now;
+        if self.is_up {
+            self.renew();
+        }
     }
 
     /// A client has connected, whose process has this number.

@@ -45,3 +45,32 @@ fn a_process_joins_and_leaves_although_every_answer_is_late() {
     }
     assert!(left && record.members.is_empty(), "it has left: {record:?}");
 }
+
+/// The group agrees on a lease that is thirty times as long. The membership is renewed with it before
+/// the old lease has run out, and in time for the promises to clients, which last for seven tenths.
+#[test]
+fn a_longer_lease_begins_before_the_shorter_one_ends() {
+    let mut record = founded(1);
+    let mut keeper = Keeper::new(SeatId(1), RULES, 5, Arc::new(record.clone()));
+    let most = Duration::from_millis(u64::from(LEASE_MS) * 7 / 10);
+    let mut joined = None;
+    for ms in (0..100_000).step_by(100) {
+        if ms == 50_000 {
+            record.apply(&Command::Lease(30 * LEASE_MS));
+        }
+        let mut events = vec![Event::Record(Arc::new(record.clone())), Event::Tick];
+        while let Some(event) = events.pop() {
+            for (put, command) in puts(&mut keeper, ms, event) {
+                events.push(Event::Answer(put, Some(record.apply(&command))));
+            }
+        }
+        joined = joined.or(keeper.id());
+        if ms > 10_000 {
+            let left = keeper.deadline().expect("a lease").checked_sub(Duration::from_millis(ms));
+            assert!(left.is_some_and(|left| left >= most), "{left:?} at {ms} ms");
+        }
+    }
+    assert_eq!(keeper.id(), joined, "it is the same membership");
+    let end = keeper.deadline().expect("a lease");
+    assert!(end > Duration::from_secs(300), "the longer lease was given: {end:?}");
+}

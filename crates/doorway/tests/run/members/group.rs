@@ -69,6 +69,10 @@ impl Pace {
         links: "[links]\nheartbeat = \"100ms\"\nsilence = \"1s\"\n",
     };
 
+    /// Links as quick as settings allow, and a lease that lasts while nodes are started again on a
+    /// machine that has much else to do. For tests in which no lease has to end.
+    pub(crate) const PATIENT: Self = Self { lease: "lease = \"30s\"\n", ..Self::QUICK };
+
     /// As with no settings about it.
     pub(crate) const DEFAULT: Self = Self { lease: "", links: "" };
 }
@@ -90,8 +94,8 @@ impl Group {
     }
 
     /// Four machines that agree by the etcd at this URL.
-    pub(crate) fn by_etcd(url: &str) -> Self {
-        Self::make(Machine::local(4), 3, Pace::QUICK, Some(url.to_owned()))
+    pub(crate) fn by_etcd(url: &str, pace: Pace) -> Self {
+        Self::make(Machine::local(4), 3, pace, Some(url.to_owned()))
     }
 
     /// Certificates and settings for all machines, of which the first `founders` are to found the
@@ -100,7 +104,7 @@ impl Group {
         Self::make(machines, founders, pace, None)
     }
 
-    fn make(machines: Vec<Machine>, founders: usize, speed: Pace, etcd: Option<String>) -> Self {
+    fn make(machines: Vec<Machine>, founders: usize, pace: Pace, etcd: Option<String>) -> Self {
         let place = Place::empty();
         let ca = |words: &str| {
             let mut command = Command::new(DOORWAY);
@@ -113,7 +117,7 @@ impl Group {
             ca(&format!("node {name} --dir ca"));
         }
         let nodes = machines.iter().map(|_| None).collect();
-        let group = Self { place, machines, nodes, pace: speed, etcd };
+        let group = Self { place, machines, nodes, pace, etcd };
         let join: Vec<usize> = (0..founders).collect();
         (0..group.machines.len()).for_each(|node| group.agree(node, &join));
         group
@@ -121,7 +125,7 @@ impl Group {
 
     /// Three nodes that run with a fixed list of members.
     pub(crate) fn fixed() -> Self {
-        let mut group = Self::new();
+        let mut group = Self::on(Machine::local(4), 3, Pace::PATIENT);
         for node in 0..3 {
             group.fix(node);
             group.start(node);
@@ -178,7 +182,12 @@ impl Group {
 
     /// Three machines that have founded their group and are in one view.
     pub(crate) fn founded() -> Self {
-        let mut group = Self::new();
+        Self::founded_at(Pace::QUICK)
+    }
+
+    /// Three machines with this pace that have founded their group and are in one view.
+    pub(crate) fn founded_at(pace: Pace) -> Self {
+        let mut group = Self::on(Machine::local(4), 3, pace);
         group.found(3);
         group
     }

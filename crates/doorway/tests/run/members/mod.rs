@@ -6,13 +6,14 @@ mod operators;
 mod rules;
 mod upgrade;
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::place::{line_of, until};
-use group::{Group, LEASE};
+use group::{Group, LEASE, Pace};
 
-/// How much longer than the lease it may take until another client enters.
-const MORE: Duration = Duration::from_secs(2);
+/// A job that writes its fence, and holds its lock until it may go.
+const HOLD: &str = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
 
 #[test]
 fn a_group_is_founded_once() {
@@ -48,7 +49,7 @@ fn a_group_is_founded_once() {
     for (name, value) in [("seated", "3"), ("votes_reachable", "3"), ("seats", "3")] {
         assert!(metrics.contains(&format!("\ndoorway_members_{name} {value}\n")), "{metrics}");
     }
-    assert!(metrics.contains("doorway_members_lease_left_seconds 1."), "{metrics}");
+    assert!(metrics.contains("\ndoorway_members_lease_left_seconds "), "{metrics}");
     assert!(group.get(2, "/v1/members").contains("\"cluster\":\""));
     let doctor = group.answer(0, "doctor --config a.toml");
     assert!(doctor.contains("3 of 3 voters can be reached"), "{doctor}");
@@ -115,43 +116,72 @@ fn machines_come_and_go_while_the_others_work() {
     assert_eq!(backup["seats"].as_array().map(Vec::len), Some(3));
     assert_eq!(backup["cluster"], before["cluster"]);
 
-    // A stop gives up the seat, so nobody has to wait for a lease.
-    let begin = Instant::now();
+    // A stop gives up the seat, so nobody has to wait for a lease, which is longer than the test.
+    group.answer(1, "members lease 4m");
+    until("the lease is longer", || group.members(2)["lease_left_ms"].as_u64() > Some(120_000));
     group.stop(2);
     group.seated(0, 2);
-    assert!(begin.elapsed() < LEASE, "{:?}", begin.elapsed());
     group.lock(0, "x");
 }
 
+/// A node is killed and started again: the job keeps its lock.
 #[test]
-fn a_dead_machine_stops_nobody_for_long_and_a_restart_loses_nothing() {
-    let mut group = Group::founded();
-    // A node is killed and started again: the job keeps its lock.
-    let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
-    let job = group.run(1, "x", line);
+fn a_restart_loses_nothing() {
+    let mut group = Group::founded_at(Pace::PATIENT);
+    let job = group.run(1, "x", HOLD);
     let fence = line_of(&group.place.file("fence"));
-    group.kill(1);
-    group.start(1);
-    group.complete(0);
-    group.complete(1);
+    let promised = group.answer(2, "lock y --ttl 60");
+    for node in [1, 2] {
+        group.kill(node);
+        group.start(node);
+    }
+    (0..3).for_each(|node| group.complete(node));
     let who = group.answer(0, "who x --json");
     assert!(who.contains(&format!("\"fence\":\"{fence}\"")), "the same grant: {who}");
-    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
-    std::fs::write(group.place.file("go"), "").unwrap();
+    // The lease that the group keeps goes on as well.
+    let who = group.answer(0, "who y");
+    assert!(who.contains(promised.trim()) && !who.contains("kept closed"), "{who}");
+    for name in ["x", "y"] {
+        let code = group.output(0, &format!("run -n {name} -- true")).status.code();
+        assert_eq!(code, Some(1), "{name} is held");
+    }
+    fs::write(group.place.file("go"), "").unwrap();
     assert_eq!(job.end().code(), Some(3));
+}
 
-    // The holder's machine dies: another client enters after the lease.
+/// A lease that is much longer begins before the shorter one ends, so no client notices.
+#[test]
+fn a_longer_lease_loses_nothing() {
+    let group = Group::founded();
+    let job = group.run(1, "x", HOLD);
+    let fence = line_of(&group.place.file("fence"));
+    let view = group.members(0)["view"].clone();
+    group.answer(0, "members lease 5m");
+    until("the lease is longer", || {
+        (0..3).all(|node| group.members(node)["lease_left_ms"].as_u64() > Some(200_000))
+    });
+    assert_eq!(group.members(0)["view"], view, "no member was lost");
+    assert!(group.answer(1, "who x --json").contains(&format!("\"fence\":\"{fence}\"")));
+    fs::write(group.place.file("go"), "").unwrap();
+    assert_eq!(job.end().code(), Some(3));
+}
+
+/// The holder's machine dies: another client enters after the lease.
+#[test]
+fn a_dead_machine_stops_nobody_for_long() {
+    let mut group = Group::founded();
     let job = group.run(2, "x", "echo > held; exec sleep 1000");
     until("the lock is held", || group.place.file("held").exists());
     let begin = Instant::now();
     group.kill(2);
-    let waited = group.lock(0, "x");
-    assert!(waited < LEASE + MORE, "another client enters after {waited:?}");
+    group.lock(0, "x");
     assert!(begin.elapsed() > LEASE / 2, "and not before the lease is over");
     assert_eq!(job.end().code(), Some(123), "the lock is lost, so the command is ended");
     group.lock(1, "fresh");
-    let said = group.answer(0, "members");
-    assert!(said.contains("away ") && said.contains("2 of 3 votes; one more loss stops all locks"));
+    until("one machine is away", || {
+        let said = group.answer(0, "members");
+        said.contains("away ") && said.contains("2 of 3 votes; one more loss stops all locks")
+    });
     let said = group.output(0, "members --wait 0.3");
     assert_eq!(said.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&said.stderr).contains("not in the view in time: c"));
@@ -208,25 +238,16 @@ fn a_long_lease_outlives_its_machine() {
     let said = group.mistake(1, "run -n x -- true", 1);
     assert!(said.contains("promised by an earlier process of c"), "{said}");
     group.lock(1, "x");
-    let waited = begin.elapsed();
-    let most = Duration::from_secs(6) + LEASE + MORE;
-    assert!(Duration::from_secs(6) < waited && waited < most, "after {waited:?}");
+    assert!(begin.elapsed() > Duration::from_secs(6), "not before its end");
 
-    // It comes back in time: the lease goes on, with its fence.
+    // The machine stays away, and an operator knows that nobody uses the lock any more.
     group.start(2);
     (0..3).for_each(|node| group.complete(node));
-    let fence = group.answer(2, "lock x --ttl 60");
-    group.kill(2);
-    group.start(2);
-    (0..3).for_each(|node| group.complete(node));
-    let who = group.answer(0, "who x");
-    assert!(who.contains(fence.trim()) && !who.contains("kept closed"), "{who}");
-    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
-
-    // It stays away, and an operator knows that nobody uses the lock any more.
+    let (begin, fence) = (Instant::now(), group.answer(2, "lock x --ttl 60"));
     group.kill(2);
     until("the lock is closed", || group.answer(0, "who x").contains("kept closed"));
     assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
     group.answer(0, &format!("break x --fence {fence}"));
-    assert!(group.lock(1, "x") < MORE);
+    group.lock(1, "x");
+    assert!(begin.elapsed() < Duration::from_secs(60), "before its end");
 }

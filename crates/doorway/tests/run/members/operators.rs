@@ -7,7 +7,8 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 
 use doorway_protocol::{ClientInfo, Hello, MAGIC, MembersRequest, Opening, Request, VERSIONS, put};
 
-use super::group::{Group, LEASE};
+use super::HOLD;
+use super::group::{Group, LEASE, Pace};
 use crate::place::{line_of, until};
 
 /// The view from which fences go on if not all views before are known.
@@ -16,8 +17,7 @@ const STEP: u64 = 1 << 16;
 #[test]
 fn a_fixed_group_is_taken_over_with_its_locks_and_fences() {
     let mut group = Group::fixed();
-    let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
-    let job = group.run(1, "x", line);
+    let job = group.run(1, "x", HOLD);
     let held: u64 = line_of(&group.place.file("fence")).parse().unwrap();
     let before = group.fence(0, "y");
     assert!(group.mistake(0, "members init", 64).contains("fixed in its settings"));
@@ -245,8 +245,8 @@ fn the_alert_rules_and_the_dashboard_use_metrics_that_exist() {
 
 #[test]
 fn what_operators_do_is_noted_at_all_members() {
-    let mut group = Group::founded();
-    group.answer(1, "members lease 3s");
+    let mut group = Group::founded_at(Pace::PATIENT);
+    group.answer(1, "members lease 40s");
     group.mistake(1, "members remove z", 64);
     let job = group.run(2, "x", "echo $DOORWAY_FENCE > fence; exec sleep 1000");
     let fence = line_of(&group.place.file("fence"));
@@ -261,7 +261,7 @@ fn what_operators_do_is_noted_at_all_members() {
     assert!(log == whats(1) && log == whats(2), "{log:?}");
     let said: Vec<_> = log.iter().map(|entry| (&entry["node"], &entry["what"])).collect();
     let broken = format!("break x --fence {fence}");
-    let expected = [("a", "init"), ("b", "lease 3000ms"), ("b", "remove z"), ("c", &broken)];
+    let expected = [("a", "init"), ("b", "lease 40000ms"), ("b", "remove z"), ("c", &broken)];
     for (said, expected) in said.iter().zip(expected) {
         assert_eq!((said.0.as_str(), said.1.as_str()), (Some(expected.0), Some(expected.1)));
     }

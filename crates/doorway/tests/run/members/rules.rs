@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use super::group::Group;
+use super::group::{Group, Machine, Pace};
 use crate::place::{Process, until};
 
 /// The rules with which the groups begin.
@@ -14,7 +14,7 @@ const FIRST: &str = "[[lock]]\nnames = \"slots\"\npermits = 3\n\
 impl Group {
     /// Three machines with these rules in their settings, in one view.
     fn with_rules(rules: &str) -> Self {
-        let mut group = Self::new();
+        let mut group = Self::on(Machine::local(4), 3, Pace::PATIENT);
         for (node, name) in ["a", "b", "c", "d"].into_iter().enumerate() {
             let file = group.place.file(&format!("{name}.toml"));
             let text = fs::read_to_string(&file).expect("the settings");

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use super::group::Group;
+use super::HOLD;
+use super::group::{Group, Machine, Pace};
 use crate::place::{DOORWAY, Process, line_of, until};
 
 /// Names the program of version 0.1.0.
@@ -67,15 +68,14 @@ fn a_fixed_group_of_version_0_1_0_is_upgraded_under_load() {
     let old = std::env::var(OLD).expect("DOORWAY_0_1_0 names the program of version 0.1.0");
     let knows = Command::new(&old).args(["members", "--help"]).output().expect("it runs");
     assert!(!knows.status.success(), "{old} is newer than 0.1.0");
-    let mut group = Group::new();
+    let mut group = Group::on(Machine::local(4), 3, Pace::PATIENT);
     for node in 0..3 {
         group.fix(node);
         group.start_program(node, &old);
     }
     // A command of an old client goes on while its node is killed and upgraded.
-    let line = "echo $DOORWAY_FENCE > fence; until [ -e go ]; do sleep 0.02; done; exit 3";
     let mut job = command(&group, &old, 0, "run held -- sh -c");
-    let job = Process::spawn(job.arg(line));
+    let job = Process::spawn(job.arg(HOLD));
     let held = line_of(&group.place.file("fence"));
 
     let over = AtomicBool::new(false);
