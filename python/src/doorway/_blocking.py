@@ -50,10 +50,12 @@ T = TypeVar("T")
 class _Thread:
     """The thread that drives a session."""
 
-    def __init__(self, options: shared.Options) -> None:
+    def __init__(self, options: shared.Options, deliver: Callable[[Outcome], None]) -> None:
         self._queue: Deque[Callable[[], None]] = deque()
         self._asleep = False
         self._done = False
+        #: Nobody writes to the pipe while it is closed.
+        self._closing = threading.Lock()
         self._kick_read, self._kick_write = os.pipe()
         os.set_blocking(self._kick_read, False)
         os.set_blocking(self._kick_write, False)
@@ -65,18 +67,21 @@ class _Thread:
         self._blocked = False
         self._notices: Optional["queue.SimpleQueue[Optional[Callable[[], object]]]"] = None
         self.session = Session(options, self)
+        self._queue.append(lambda: self.session.open(deliver))
         self.thread = threading.Thread(target=self._run, name="doorway", daemon=True)
         self.thread.start()
 
     def post(self, do: Callable[[], None]) -> None:
         self._queue.append(do)
+        if self._asleep:
+            with self._closing:
+                if not self._done:
+                    try:
+                        os.write(self._kick_write, b"\0")
+                    except BlockingIOError:
+                        pass  # The pipe is full, so the thread wakes anyway.
         if self._done:
             self._drain()  # The thread has ended, and does not look any more.
-        elif self._asleep:
-            try:
-                os.write(self._kick_write, b"\0")
-            except OSError:
-                pass  # The pipe is full, so the thread wakes anyway; or it has just ended.
 
     def attach(self, sock: socket.socket) -> None:
         self._sock, self._blocked = sock, False
@@ -124,11 +129,12 @@ class _Thread:
             self.session.leave()
             raise
         finally:
-            self._done = True
+            with self._closing:
+                self._done = True
+                self.forked()
             self._drain()
             if self._notices is not None:
                 self._notices.put(None)
-            self.forked()
 
     def _step(self) -> None:
         self._drain()
@@ -228,12 +234,11 @@ class Client:
         options = shared.options(
             endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start
         )
-        self._thread = _Thread(options)
+        waiter = _Waiter()
+        self._thread = _Thread(options, waiter.deliver)
         self._session = self._thread.session
         # The thread keeps the session alive, and nothing keeps the client alive but its users.
         self._finalize = weakref.finalize(self, _Thread.stop, self._thread)
-        waiter = _Waiter()
-        self._thread.post(lambda: self._session.open(waiter.deliver))
         try:
             welcome = shared.opened(waiter.wait())
         except BaseException:
