@@ -16,7 +16,7 @@ REPOSITORY = pathlib.Path(__file__).parents[2]
 TRACE = REPOSITORY / "crates/doorway-client/tests/golden/machine.txt"
 
 
-def camel(value: "machine.Code | machine.Scope") -> str:
+def camel(value: "wire.Code | wire.Scope") -> str:
     """The name of a variant, as Rust writes it."""
     return value.name.title().replace("_", "")
 

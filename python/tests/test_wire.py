@@ -3,7 +3,7 @@
 import pathlib
 import random
 import unittest
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from doorway import _wire as wire
 from doorway._wire import Claim, Claims, Code, Mode, Wait
@@ -74,7 +74,7 @@ class Golden(unittest.TestCase):
         def ask(mode: Mode, permits: "int | None", wait: "Wait | int") -> wire.Ask:
             return wire.Ask("deploy", mode, permits, wait)
 
-        requests = [
+        requests: "List[Claims | wire.Request]" = [
             wire.Acquire(1, ask(Mode.EXCLUSIVE, None, Wait.FOREVER)),
             wire.Acquire(2, ask(Mode.SHARED, None, Wait.NO)),
             wire.Withdraw(4),
@@ -118,8 +118,9 @@ class Golden(unittest.TestCase):
             kind = text.split("(")[0]
             if kind in ("Ok", "Err"):
                 greeting = wire.decode_greeting(frame[4:])
-                is_welcome = isinstance(greeting, wire.Welcome)
-                shown = welcome(greeting) if is_welcome else f"Err({struct(greeting)})"
+                shown = f"Err({struct(greeting)})"
+                if isinstance(greeting, wire.Welcome):
+                    shown = welcome(greeting)
                 self.assertEqual(shown, text)
                 greetings += 1
             elif kind in ("Granted", "Refused", "Released", "Lock", "Done", "Lost", "Stopping") or (

@@ -35,8 +35,7 @@ from typing import (
 
 from . import _session as shared
 from ._grant import HeldLock
-from ._machine import Granted
-from ._session import Make, OnLost, Outcome, Session
+from ._session import Call, Make, OnLost, Outcome, Session
 from ._timer import Timer
 from ._wire import Ask, LockReport, NodeStatus, Scope
 from .errors import Forked, Lost, NotFree, ReleaseUnknown
@@ -170,25 +169,19 @@ def _notify(notices: "queue.SimpleQueue[Optional[Callable[[], object]]]") -> Non
             _log.exception("on_lost has raised an exception")
 
 
-class _Waiter:
-    """A caller that waits for an answer."""
+class _Waiting(Call):
+    """A request that a thread waits for."""
 
-    __slots__ = ("number", "outcome", "_ready")
+    __slots__ = ("_ready",)
 
     def __init__(self) -> None:
-        self.number: Optional[int] = None
-        self.outcome: Optional[Outcome] = None
         self._ready = threading.Lock()
         self._ready.acquire()
-
-    def deliver(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        self._ready.release()
+        super().__init__(self._ready.release)
 
     def wait(self) -> Outcome:
         self._ready.acquire()
-        assert self.outcome is not None, "the answer is there before the caller is woken"
-        return self.outcome
+        return self.answer()
 
 
 class Client:
@@ -234,13 +227,13 @@ class Client:
         options = shared.options(
             endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start
         )
-        waiter = _Waiter()
-        self._thread = _Thread(options, waiter.deliver)
+        opening = _Waiting()
+        self._thread = _Thread(options, opening.deliver)
         self._session = self._thread.session
         # The thread keeps the session alive, and nothing keeps the client alive but its users.
         self._finalize = weakref.finalize(self, _Thread.stop, self._thread)
         try:
-            welcome = shared.opened(waiter.wait())
+            welcome = shared.opened(opening.wait())
         except BaseException:
             self.close()
             raise
@@ -313,22 +306,12 @@ class Client:
         """Make a request, and wait for the answer."""
         if self._session.process != os.getpid():
             raise Forked
-        waiter, session = _Waiter(), self._session
-
-        def call() -> None:
-            waiter.number = session.call(make, waiter.deliver, on_lost)
-
-        def give_up() -> None:
-            if waiter.number is not None:
-                session.forget(waiter.number)
-            if isinstance(waiter.outcome, Granted):
-                session.tell(session.release(waiter.outcome.lock, waiter.outcome.fence))
-
-        self._thread.post(call)
+        session, waiting = self._session, _Waiting()
+        self._thread.post(lambda: session.call(make, waiting, on_lost))
         try:
-            return waiter.wait()
+            return waiting.wait()
         except BaseException:  # Such as KeyboardInterrupt.
-            self._thread.post(give_up)
+            self._thread.post(lambda: session.give_up(waiting))
             raise
 
     def __repr__(self) -> str:

@@ -126,6 +126,29 @@ class Driver(Protocol):
         """Close all descriptors in a process that was forked from this one."""
 
 
+class Call:
+    """A request that a caller waits for."""
+
+    __slots__ = ("number", "outcome", "_wake")
+
+    def __init__(self, wake: Callable[[], object]) -> None:
+        #: The number of the request, once it was made. No request has the number -1.
+        self.number = -1
+        #: The answer, once it has come.
+        self.outcome: Optional[Outcome] = None
+        self._wake = wake
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Take the answer, and wake the caller."""
+        self.outcome = outcome
+        self._wake()
+
+    def answer(self) -> Outcome:
+        """The answer, for a caller that was woken."""
+        assert self.outcome is not None, "the answer is there before the caller is woken"
+        return self.outcome
+
+
 class Session:
     """A session, its connection, and the callers that wait for answers."""
 
@@ -163,22 +186,24 @@ class Session:
         self._waiting[self.OPENED] = deliver
         self.settle()
 
-    def call(self, make: Make, deliver: Deliver, on_lost: Optional[OnLost] = None) -> int:
+    def call(self, make: Make, call: "Call", on_lost: Optional[OnLost] = None) -> None:
         """Make a request."""
-        number = make(self.machine, now())
-        self._waiting[number] = deliver
+        call.number = number = make(self.machine, now())
+        self._waiting[number] = call.deliver
         if on_lost is not None:
             self._requested[number] = on_lost
         self._flush()
         self._dispatch()
-        return number
 
-    def forget(self, number: int) -> None:
-        """Stop waiting for an answer. A request for a lock is withdrawn."""
-        self._requested.pop(number, None)
-        if self._waiting.pop(number, None) is not None:
-            self.machine.withdraw(number)
+    def give_up(self, call: "Call") -> None:
+        """Stop waiting for an answer. A request for a lock is withdrawn; if it was granted, the lock
+        is released."""
+        self._requested.pop(call.number, None)
+        if self._waiting.pop(call.number, None) is not None:
+            self.machine.withdraw(call.number)
             self.settle()
+        elif isinstance(call.outcome, machine.Granted):
+            self.tell(self.release(call.outcome.lock, call.outcome.fence))
 
     def tell(self, make: Make) -> None:
         """Make a request whose answer nobody needs."""

@@ -43,8 +43,7 @@ from typing import (
 
 from . import _session as shared
 from ._grant import HeldLock
-from ._machine import Granted
-from ._session import Make, OnLost, Outcome, Session
+from ._session import Call, Make, OnLost, Outcome, Session
 from ._timer import Timer
 from ._wire import Ask, LockReport, NodeStatus, Scope
 from .errors import Forked, Lost, NotFree, ReleaseUnknown
@@ -166,11 +165,11 @@ class Client:
         if self._driver is not None:
             raise RuntimeError("this client is open already")
         self._driver = _Loop(self._options)
-        future: "asyncio.Future[Outcome]" = asyncio.get_running_loop().create_future()
-        self._driver.session.open(_deliver(future))
+        opening = _Waiting()
+        self._driver.session.open(opening.deliver)
         self._driver.settle()
         try:
-            welcome = shared.opened(await future)
+            welcome = shared.opened(await opening.wait())
         except BaseException:
             self.close()
             raise
@@ -248,17 +247,13 @@ class Client:
         session = driver.session
         if session.process != os.getpid():
             raise Forked
-        future: "asyncio.Future[Outcome]" = asyncio.get_running_loop().create_future()
-        number = session.call(make, _deliver(future), on_lost)
+        waiting = _Waiting()
+        session.call(make, waiting, on_lost)
         driver.settle()
         try:
-            return await future
+            return await waiting.wait()
         except BaseException:  # Such as CancelledError.
-            session.forget(number)
-            if future.done() and not future.cancelled():
-                outcome = future.result()
-                if isinstance(outcome, Granted):
-                    session.tell(session.release(outcome.lock, outcome.fence))
+            session.give_up(waiting)
             driver.settle()
             raise
 
@@ -266,12 +261,23 @@ class Client:
         return f"<doorway.aio.Client at node {self.node!r}>"
 
 
-def _deliver(future: "asyncio.Future[Outcome]") -> Callable[[Outcome], None]:
-    def deliver(outcome: Outcome) -> None:
-        if not future.done():
-            future.set_result(outcome)
+class _Waiting(Call):
+    """A request that a task waits for."""
 
-    return deliver
+    __slots__ = ("_ready",)
+
+    def __init__(self) -> None:
+        self._ready: "asyncio.Future[None]" = asyncio.get_running_loop().create_future()
+        super().__init__(self._set)
+
+    def _set(self) -> None:
+        if not self._ready.done():
+            self._ready.set_result(None)
+
+    async def wait(self) -> Outcome:
+        # The task may be cancelled at the moment when the answer comes.
+        await self._ready
+        return self.answer()
 
 
 class Grant(HeldLock):
