@@ -116,6 +116,8 @@ rights = [{{ names = "deploy/*", may = ["acquire"] }}]
             self.client(port=self.http, identity=self.ca)
         with self.assertRaisesRegex(doorway.Unavailable, "Connection refused"):
             self.client(port=free_port(), identity=self.ca)
+        with self.assertRaisesRegex(doorway.Unavailable, r"at tcp://a\.\.b:7 \("):
+            doorway.Client("tcp://a..b:7", ca=f"{self.ca}/ca.crt")
         with self.assertRaisesRegex(doorway.EndpointError, "cannot use the authority in .*nowhere"):
             self.client(ca="/nowhere")
         with self.assertRaisesRegex(doorway.EndpointError, "belong together"):
@@ -130,10 +132,12 @@ rights = [{{ names = "deploy/*", may = ["acquire"] }}]
             proxy.is_cut = True
             with self.node.client() as other, other.lock("cut", wait=60) as next_grant:
                 entered = boot_time()
-                self.assertTrue(grant.is_lost)
+                self.assertTrue(grant.is_lost, "the clock says so, without any message")
                 until("the loss is told", lambda: bool(lost))
             self.assertGreater(next_grant.fence, grant.fence)
-            self.assertLess(lost[0], entered)
+            # The thread that tells it may have waited for a processor, but not for the network.
+            self.assertLess(lost[0], entered + 1)
+            self.assertTrue(proxy.is_cut)
 
     def test_a_session_survives_a_network_that_is_cut_for_a_moment(self) -> None:
         proxy = Proxy(self.port)

@@ -363,7 +363,7 @@ class Grant(HeldLock):
                 raise
 
     def __del__(self) -> None:
-        if self._ours and self._is_here and not self._session.ended:
+        if self._ours and self._is_here and not self._session.ended and not self.is_lost:
             self._ours = False
             session, release = self._session, self._session.release(self.lock, self.fence)
             self._client._thread.post(lambda: session.tell(release))

@@ -19,7 +19,7 @@ from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Protoco
 from . import _machine as machine
 from . import _wire as wire
 from ._clock import MS, NEVER, SECOND, nanoseconds, now
-from ._dial import CannotStart, Starter, connect
+from ._dial import Starter, connect
 from ._endpoint import Endpoint, Route, resolve
 from ._lease import UNLIMITED, State
 from ._machine import SessionMachine, Setup
@@ -69,7 +69,7 @@ def options(
         raise ValueError(f"the shortest TTL is 0.5 seconds, not {ttl}")
     if not patience > 0:
         raise ValueError(f"patience= is a number of seconds above 0, not {patience}")
-    label = " ".join(sys.argv) if label is None else label
+    label = " ".join(getattr(sys, "argv", [])) if label is None else label
     who = wire.ClientInfo(label, socket.gethostname(), os.getpid())
     span = UNLIMITED if ttl is None else nanoseconds(ttl)
     setup = Setup(who, token, span, nanoseconds(patience), len(endpoints))
@@ -384,7 +384,7 @@ class Session:
             else:
                 sock = connect(endpoint, limit)
             sock.setblocking(False)
-        except (OSError, CannotStart) as error:
+        except Exception as error:  # A host may also be wrong in other ways than an OSError.
             why = error
             self._post(lambda: self._cannot_connect(endpoint, why), None)
         else:

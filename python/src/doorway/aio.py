@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
 import os
 import socket
@@ -362,7 +363,7 @@ class _Scope(Generic[T]):
 
     def __call__(self, function: F) -> F:
         """Hold the lock while the coroutine function runs."""
-        if not asyncio.iscoroutinefunction(function):
+        if not inspect.iscoroutinefunction(function):
             raise TypeError(
                 f"{function.__name__} is not a coroutine function; decorate it with doorway.lock"
             )
