@@ -47,18 +47,17 @@ class Timer:
         return self._fd
 
     def set(self, at: int) -> None:
-        """Let the timer run out at this moment or a twelfth of the time before."""
-        if at == self._at:
+        """Let the timer run out at this moment or before. A timer that is set for an earlier moment
+        stays as it is: most requests are answered long before they are overdue."""
+        if at >= self._at:
             return
         self._at = at
-        value = _Itimerspec(0, 0, 0, 0)
-        if at != NEVER:
-            # CLOCK_BOOTTIME may be slower than the clock of moments by a twelfth.
-            left = since(at, now())
-            if left > _CLOSE:
-                left -= left // 12
-            due = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + max(left, 1)
-            value = _Itimerspec(0, 0, due // SECOND, due % SECOND)
+        # CLOCK_BOOTTIME may be slower than the clock of moments by a twelfth.
+        left = since(at, now())
+        if left > _CLOSE:
+            left -= left // 12
+        due = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + max(left, 1)
+        value = _Itimerspec(0, 0, due // SECOND, due % SECOND)
         _libc.timerfd_settime(self._fd, _TFD_TIMER_ABSTIME, ctypes.byref(value), None)
 
     def clear(self) -> None:
