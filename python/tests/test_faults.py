@@ -186,6 +186,7 @@ class Faults(unittest.TestCase):
         worker = f"""
             import doorway, time
             client = doorway.Client(patience=60)
+            print("open", flush=True)
             for _ in range(25):
                 with client.lock("turn", wait=60) as grant:
                     begin = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -196,6 +197,7 @@ class Faults(unittest.TestCase):
                 time.sleep(0.005)
             """
         scripts = [self.node.script(worker) for _ in range(4)]
+        self.assertEqual([script.line() for script in scripts], ["open"] * 4)
         for _ in range(3):
             time.sleep(0.3)
             self.node.kill()
