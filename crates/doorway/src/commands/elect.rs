@@ -105,14 +105,16 @@ impl Args {
 
 /// Lead, or wait until that is possible.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
-    let usage = |reason| Exit::new(exit::USAGE, reason);
-    let command_line = CommandLine::new(&args.words, None).map_err(usage)?;
+    let usage = |reason: String| Exit::new(exit::USAGE, reason);
+    let command_line = CommandLine::new(&args.words, None)
+        .map_err(|reason| usage(reason.replace("doorway run", "doorway elect")))?;
     let [name] = &command_line.locks[..] else {
         let text = "an election has one name: doorway elect NAME -- COMMAND...";
         return Err(usage(text.to_owned()).into());
     };
     if args.on_lost == OnLost::Ignore {
-        let text = "--on-lost ignore would leave two leaders: give term, kill, signal:N or exec:COMMAND";
+        let text =
+            "--on-lost ignore would leave two leaders: give term, kill, signal:N or exec:COMMAND";
         return Err(usage(text.to_owned()).into());
     }
     let mut event_loop = EventLoop::new()?;
