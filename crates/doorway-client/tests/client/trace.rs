@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use doorway_client::machine::{Answer, Event, SessionMachine, Setup, State, UNLIMITED};
 use doorway_protocol::{
-    Ask, Claim, Claims, ClientInfo, Code, DirectoryId, Fence, Frames, Greeting, Hello, Life,
-    LockReport, Mode, Moment, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret,
-    SessionId, Wait, Welcome, put,
+    Ask, Claim, ClientInfo, Code, DirectoryId, Fence, Frames, Greeting, Hello, Life, LockReport,
+    Mode, Moment, Name, NodeStatus, Opening, Refusal, Reply, Request, Scope, Secret, SessionId,
+    Wait, Welcome, put,
 };
 
 const MS: u64 = 1_000_000;
@@ -75,12 +75,15 @@ struct Run {
     text: String,
 }
 
+/// How far the greeting on a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
     Nothing,
     Magic,
+    /// The client has greeted.
     Hello,
-    MoreClaims,
+    /// The node has greeted, too.
+    Greeted,
 }
 
 impl Run {
@@ -237,9 +240,9 @@ impl Run {
         match self.said {
             Said::Hello => {
                 put(&self.greeting(), &mut bytes);
-                self.said = Said::MoreClaims; // Said::MoreClaims: the node has greeted.
+                self.said = Said::Greeted;
             }
-            Said::MoreClaims => {
+            Said::Greeted => {
                 let count = 1 + self.dice.below(2);
                 for _ in 0..count {
                     let reply = self.reply();
@@ -370,14 +373,11 @@ impl Run {
             self.said = Said::Hello;
             self.resumes = false;
             self.claimed.clear();
-            if let Opening::Resume { held, more, .. } = hello.opening {
+            if let Opening::Resume { held, .. } = hello.opening {
                 (self.resumes, self.claimed) = (true, held);
-                if more {
-                    self.frames.take::<Claims>().expect("more claims");
-                }
             }
         }
-        while matches!(self.said, Said::Hello | Said::MoreClaims)
+        while matches!(self.said, Said::Hello | Said::Greeted)
             && let Some(request) = self.frames.take::<Request>().expect("a request")
         {
             if !matches!(request, Request::Bye | Request::Withdraw(_)) {
