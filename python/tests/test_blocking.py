@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -149,6 +150,33 @@ class Blocking(unittest.TestCase):
             signal.signal(signal.SIGALRM, before)
         with self.other.lock("s", wait=0):
             pass
+
+    def test_signals_at_any_moment_leave_no_lock_behind(self) -> None:
+        class Rang(Exception):
+            pass
+
+        def ring(*_: object) -> None:
+            raise Rang
+
+        random.seed(1)
+        rang = 0
+        before = signal.signal(signal.SIGALRM, ring)
+        try:
+            for number in range(150):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.001))
+                    self.client.lock(f"rang/{number}").acquire().release()
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Rang:
+                    rang += 1
+        finally:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertGreater(rang, 10)
+        for number in range(150):
+            with self.other.lock(f"rang/{number}", wait=60):
+                pass
 
     def test_a_grant_that_nobody_uses_is_released(self) -> None:
         grant: Optional[doorway.Grant] = self.client.lock("g").acquire()

@@ -292,25 +292,27 @@ class Client:
     def inspect(self, name: str) -> LockReport:
         """Report who holds a lock and who waits for it."""
         shared.ask(name, None, False, None)
-        report = shared.report(self._call(lambda machine, now: machine.inspect(now, name)))
+        report = self._call(lambda machine, now: machine.inspect(now, name), shared.report)
         assert isinstance(report, LockReport), "the node answers the question that was asked"
         return report
 
     def status(self) -> NodeStatus:
         """Report the state of the node."""
-        report = shared.report(self._call(lambda machine, now: machine.status(now)))
+        report = self._call(lambda machine, now: machine.status(now), shared.report)
         assert isinstance(report, NodeStatus), "the node answers the question that was asked"
         return report
 
-    def _call(self, make: Make, on_lost: Optional[OnLost] = None) -> Outcome:
-        """Make a request, and wait for the answer."""
+    def _call(
+        self, make: Make, finish: Callable[[Outcome], T], on_lost: Optional[OnLost] = None
+    ) -> T:
+        """Make a request, wait for the answer, and return what ``finish`` makes of it."""
         if self._session.process != os.getpid():
             raise Forked
         session, waiting = self._session, _Waiting()
-        self._thread.post(lambda: session.call(make, waiting, on_lost))
         try:
-            return waiting.wait()
-        except BaseException:  # Such as KeyboardInterrupt.
+            self._thread.post(lambda: session.call(make, waiting, on_lost))
+            return finish(waiting.wait())
+        except BaseException:  # Such as KeyboardInterrupt, at any place.
             self._thread.post(lambda: session.give_up(waiting))
             raise
 
@@ -327,6 +329,7 @@ class Grant(HeldLock):
     def __init__(self, client: Client, lock: str, fence: int) -> None:
         super().__init__(client._session, lock, fence)
         self._client = client
+        self._ours = True
 
     def release(self) -> None:
         """Release the lock, and wait until the node confirms that it was held until now.
@@ -338,9 +341,12 @@ class Grant(HeldLock):
         if not self._ours:
             return
         self.check()
+        held = self._client._call(
+            self._session.release(self.lock, self.fence),
+            lambda outcome: shared.released(outcome, self.lock, self.fence),
+        )
         self._ours = False
-        outcome = self._client._call(self._session.release(self.lock, self.fence))
-        if not shared.released(outcome, self.lock, self.fence):
+        if not held:
             raise self._session.loss(self.lock, self.fence)
 
     def __enter__(self) -> "Grant":
@@ -488,11 +494,14 @@ class Locks(_Scope[Dict[str, Grant]]):
 
 def _enter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Grant:
     """Acquire a lock."""
-    outcome = client._call(lambda machine, now: machine.acquire(now, ask), on_lost)
-    grant = Grant(client, ask.lock, shared.granted(outcome))
-    # If this thread was not scheduled for long, the grant may be lost already.
-    grant.check()
-    return grant
+
+    def finish(outcome: Outcome) -> Grant:
+        grant = Grant(client, ask.lock, shared.granted(outcome))
+        # If this thread was not scheduled for long, the grant may be lost already.
+        grant.check()
+        return grant
+
+    return client._call(lambda machine, now: machine.acquire(now, ask), finish, on_lost)
 
 
 def _release_all(grants: List[Grant], quietly: bool) -> None:

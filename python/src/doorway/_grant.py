@@ -13,10 +13,11 @@ from .errors import Forked
 class HeldLock:
     """A lock that a client holds, until it is released or lost."""
 
+    #: Is it still up to us to release the lock? Not before the grant is complete.
+    _ours = False
+
     def __init__(self, session: Session, lock: str, fence: int) -> None:
         self._session = session
-        #: Is it still up to us to release the lock?
-        self._ours = True
         #: The name of the lock.
         self.lock = lock
         #: The fence of this grant: a number. A later exclusive grant of the lock has a higher one.

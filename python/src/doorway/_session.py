@@ -198,6 +198,7 @@ class Session:
     def give_up(self, call: "Call") -> None:
         """Stop waiting for an answer. A request for a lock is withdrawn; if it was granted, the lock
         is released."""
+        self._dispatch()  # The answer may have been received already.
         self._requested.pop(call.number, None)
         if self._waiting.pop(call.number, None) is not None:
             self.machine.withdraw(call.number)

@@ -287,6 +287,7 @@ class Grant(HeldLock):
     def __init__(self, client: Client, session: Session, lock: str, fence: int) -> None:
         super().__init__(session, lock, fence)
         self._client = client
+        self._ours = True
 
     async def release(self) -> None:
         """Release the lock, and wait until the node confirms that it was held until now.
@@ -297,8 +298,8 @@ class Grant(HeldLock):
         if not self._ours:
             return
         self.check()
-        self._ours = False
         outcome = await self._client._call(self._session.release(self.lock, self.fence))
+        self._ours = False
         if not shared.released(outcome, self.lock, self.fence):
             raise self._session.loss(self.lock, self.fence)
 
