@@ -15,6 +15,7 @@ mod mutants;
 mod package;
 mod publish;
 mod pure;
+mod python;
 mod run;
 mod soak;
 mod test;

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, ci, command, output, quietly, succeed};
-use crate::{dependencies, docs, faults, files, package, publish, soak, tidy};
+use crate::{dependencies, docs, faults, files, package, publish, python, soak, tidy};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -215,9 +215,15 @@ fn curl() -> anyhow::Result<Outcome> {
     tests_with(there, "curl", "daemon http::documents::the_examples_of_the_page")
 }
 
+/// The Python package: its wheel, its types, and its tests with real nodes and with curl.
 fn python() -> anyhow::Result<Outcome> {
-    let there = || quietly(&mut command("python3 --version"));
-    tests_with(there, "python3", "cli readme::the_program_in_python")
+    let curl = || quietly(&mut command("curl --version"));
+    let there = || curl() && python::is_prepared();
+    if !(there() || may_install() && install("python3-venv curl") && there()) {
+        let what = "`apt-get install python3-venv curl` and access to PyPI give what it needs";
+        return Ok(Skipped(what.to_owned()));
+    }
+    python::check().map(passed)
 }
 
 /// Install Debian packages, as root or by a `sudo` that asks for no password; otherwise this fails.

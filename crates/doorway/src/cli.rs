@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
 
 use crate::commands::{
-    break_lock, ca, check, compare, completions, diagram, doctor, drain, explain, fence_guard, lab,
-    list, lock, man, members, paper, problems, quorums, renew, replay, run, serve, simulate,
-    status, story, threads, top, unlock, wait, who,
+    break_lock, ca, check, compare, completions, diagram, doctor, drain, elect, explain,
+    fence_guard, lab, list, lock, man, members, paper, problems, quorums, renew, replay, run,
+    serve, simulate, status, story, threads, top, unlock, wait, who,
 };
 
 /// A command: its name, its arguments, and the function that carries it out.
@@ -56,6 +56,7 @@ const GROUPS: &[Group] = &[
         exit_codes: ExitCodes::Sysexits,
         commands: commands![
             "run": run,
+            "elect": elect,
             "lock": lock,
             "unlock": unlock,
             "renew": renew,

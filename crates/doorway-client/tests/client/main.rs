@@ -4,3 +4,4 @@
 mod another_node;
 mod messages;
 mod silence;
+mod trace;

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod diagram;
 pub(crate) mod doctor;
 pub(crate) mod drain;
+pub(crate) mod elect;
 pub(crate) mod explain;
 pub(crate) mod fence_guard;
 pub(crate) mod grant;

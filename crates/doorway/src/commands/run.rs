@@ -5,26 +5,20 @@ use std::io::Write;
 use std::time::Duration;
 
 use doorway_client::machine::UNLIMITED;
-use doorway_client::{Endpoint, Event, Life, Moment, Setup};
+use doorway_client::{Endpoint, Life, Setup};
 use doorway_protocol::Scope;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
-use crate::service::acquire::{Grants, acquire};
-use crate::service::child::{Child, Plan};
+use crate::service::acquire::Grants;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
 use crate::service::identity;
-use crate::service::link::Link;
 use crate::service::lock_request::AcquireArgs;
 use crate::service::lost_policy::{OnLost, Shutdown};
 use crate::service::options::{NodeArgs, seconds, ttl};
-use crate::service::release::release;
-use crate::service::signals;
 use crate::service::stderr::print_line;
-use crate::service::supervisor::{Supervisor, exit_code};
-use crate::service::terminal::Terminal;
+use crate::service::supervisor::exit_code;
+use crate::service::turn::{Turn, TurnOutcome};
 
 /// Run a command while holding a lock
 ///
@@ -146,42 +140,24 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let mut event_loop = EventLoop::new()?;
     let setup = setup(args, &command_line);
     let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
-    let wanted = args.acquire.request(&command_line.locks);
-    let begin = Moment::now();
-    let grants = acquire(&wanted, &mut link, &mut event_loop)?;
-    let inside = Moment::now();
-    if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
-        warn_of_ttl(asked, grants.ttl);
-    }
-    if args.verbose {
-        tell(&grants, link.endpoint(), args.ttl, inside.since(begin));
-    }
-    let terminal = Terminal::ours();
-    let child = Child::spawn(Plan {
-        words: &command_line.command,
-        variables: grants.variables(),
-        before: event_loop.signals.before(),
-        terminal: terminal.as_ref().filter(|terminal| terminal.is_interactive()),
-        session: link.session().filter(|_| !args.close),
-        holder: link.machine.holder().filter(|_| !args.close),
+    let turn = Turn {
+        wanted: args.acquire.request(&command_line.locks),
+        command: &command_line.command,
+        close: args.close,
+        on_lost: &args.on_lost,
+        grace: args.grace,
+        hold_at_least: args.hold_at_least,
+        verbose: args.verbose,
+    };
+    let turn = turn.run(&mut link, &mut event_loop, |grants, link, waited| {
+        if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
+            warn_of_ttl(asked, grants.ttl);
+        }
+        if args.verbose {
+            tell(grants, link.endpoint(), args.ttl, waited);
+        }
     });
-    let end = child.map(|child| {
-        let shutdown = Shutdown::new(grants.ttl, args.grace);
-        let (on_lost, verbose) = (&args.on_lost, args.verbose);
-        let (grants, link, event_loop) = (&grants, &mut link, &mut event_loop);
-        Supervisor { grants, link, event_loop, child, terminal, on_lost, shutdown, verbose }.run()
-    });
-    let mut lost = end.as_ref().is_ok_and(|end| end.lost);
-    if let Some(least) = args.hold_at_least.filter(|_| !lost) {
-        lost = linger(inside.after(least), &mut link, &mut event_loop);
-    }
-    // A lost lock needs no release, and a lock that background processes hold must not get one.
-    let done = lost || end.as_ref().is_ok_and(|end| end.others);
-    let kept = done || release(&grants, &mut link, &mut event_loop);
-    let end = end?;
-    if let Some(key) = end.key {
-        interrupt(key);
-    }
+    let TurnOutcome { end, kept } = turn?;
     if end.lost {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
@@ -237,28 +213,4 @@ fn tell(grants: &Grants, endpoint: &Endpoint, asked: Option<Duration>, waited: D
     let text =
         format!("{locks} after {seconds:.3} s; node {node} at {endpoint}, scope: {scope}; {held}");
     print_line(&format!("holding {text}"));
-}
-
-/// Hold the lock until this moment, or until a signal comes. Returns true if the lock was lost
-/// meanwhile, which does no harm: the command had it all the time.
-fn linger(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> bool {
-    while Moment::now() < until {
-        match event_loop.wait(link, until) {
-            Some(signal) if signals::react(signal) => return false,
-            _ => {}
-        }
-        while let Some(event) = link.event() {
-            if matches!(event, Event::Lost { .. }) {
-                return true;
-            }
-        }
-    }
-    false
-}
-
-/// Send the signal of a key, such as Ctrl-C, to the whole job of which this process is a part, and
-/// end by it. A shell ends its script only if it sees that the signal ended this process.
-fn interrupt(key: Signal) {
-    let _ = kill(Pid::from_raw(0), key);
-    signals::take(key);
 }

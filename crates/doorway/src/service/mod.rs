@@ -22,4 +22,5 @@ pub(crate) mod start;
 pub(crate) mod stderr;
 pub(crate) mod supervisor;
 pub(crate) mod terminal;
+pub(crate) mod turn;
 pub(crate) mod wait_line;

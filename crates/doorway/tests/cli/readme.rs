@@ -181,19 +181,6 @@ fn two_processes_take_turns_as_the_first_command_says() {
 }
 
 #[test]
-#[ignore = "it needs Python"]
-fn the_program_in_python_gets_the_lock() {
-    let file = directory("readme-python").join("report.py");
-    fs::write(&file, blocks("python").next().unwrap()).unwrap();
-    let node = Node::start("python");
-    let done = node.tell(Command::new("python3").arg(&file)).output().unwrap();
-    let printed = String::from_utf8_lossy(&done.stdout);
-    assert!(printed.starts_with("inside, with fence "), "{done:?}");
-    let who = node.tell(doorway().args(["who", "report"])).output().unwrap();
-    assert!(String::from_utf8_lossy(&who.stdout).contains("nobody holds it"));
-}
-
-#[test]
 fn the_test_command_is_the_one_of_ci_and_the_picture_is_drawn_as_it_says() {
     let command = blocks("console").nth(1).unwrap().trim();
     assert_eq!(command, "cargo xtask test");

@@ -3,6 +3,7 @@
 
 mod bound;
 mod crash;
+mod elect;
 mod environment;
 mod exits;
 mod inherit;
