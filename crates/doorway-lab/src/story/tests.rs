@@ -237,6 +237,6 @@ fn quorums_are_arranged_as_they_were_constructed() {
         layout("maekawa n=7 quorums=1,2,4;2,4,1;3,4,1;4,1,2;1,4,5;2,4,6;1,4,7").0,
         "quorums"
     );
-    assert_eq!(layout("le-lann n=5").0, "ring");
+    assert_eq!(layout("suzuki-kasami n=5 topology=ring").0, "ring");
     assert_eq!(layout("raymond-tree n=5").0, "tree");
 }

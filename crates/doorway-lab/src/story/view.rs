@@ -228,7 +228,6 @@ impl GroupView {
     pub(super) fn of(world: &World) -> Self {
         let (group, info) = (world.group(), world.info());
         let layout = match info.needs {
-            Needs::Nothing if RINGS.contains(&info.name) => "ring",
             Needs::Nothing | Needs::Weights => "mesh",
             Needs::Quorums => group.quorums().map_or("quorums", construction),
             Needs::Tree => "tree",
@@ -262,9 +261,6 @@ impl GroupView {
         }
     }
 }
-
-/// The algorithms in which a node sends to its successor alone.
-const RINGS: [&str; 1] = ["le-lann"];
 
 /// The construction by which quorums can be drawn, whether they were made by it or by hand.
 fn construction(quorums: &Quorums) -> &'static str {

@@ -13,7 +13,7 @@ const SCREENS: [(&str, &str, &str); 12] = [
     ("grid", "#/lab/maekawa+n=9+quorums=grid/?at=0", "await doorwayLab.go('12')"),
     ("triangle", "#/lab/maekawa+n=10+quorums=triangle/?at=0", "await doorwayLab.go('12')"),
     ("plane", "#/lab/maekawa+n=7/?at=0", "await doorwayLab.go('12')"),
-    ("ring", "#/lab/le-lann+n=6/?at=0", "await doorwayLab.go('6')"),
+    ("ring", "#/lab/suzuki-kasami+n=6+topology=ring/?at=0", "await doorwayLab.go('6')"),
     ("tree", "#/story/raymond-tree%2Fchain", "doorwayLab.show(6)"),
     ("matrix", "#/lab/lamport+n=20/?at=0", "await doorwayLab.go('60')"),
     ("compare", "#/compare", ""),
@@ -89,7 +89,7 @@ fn quorums_stand_as_they_were_constructed() {
     assert_eq!(lit.as_array().unwrap().len(), 3, "{lit}");
     let lines = stage.browser.run("return document.querySelectorAll('.network .link').length");
     assert_eq!((plane.len(), lines), (7, 7.into()), "seven points on seven lines");
-    let ring = places("#/lab/le-lann+n=5/?at=0");
+    let ring = places("#/lab/suzuki-kasami+n=5+topology=ring/?at=0");
     let links = stage.browser.run("return document.querySelectorAll('.network .link').length");
     assert_eq!((ring.len(), links), (5, 5.into()), "each is linked with the next");
 }
