@@ -27,9 +27,17 @@ pub(super) struct Handed {
     text: String,
 }
 
-/// The recordings that the server remembers, by their numbers.
+/// The recordings that the server remembers.
 #[derive(Default)]
-pub(super) struct Recordings(Mutex<(u64, VecDeque<(u64, Arc<Trace>)>)>);
+pub(super) struct Recordings(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// The number of the last recording.
+    last: u64,
+    /// The recordings with their numbers, the oldest first.
+    traces: VecDeque<(u64, Arc<Trace>)>,
+}
 
 impl Recordings {
     /// Read and remember a recording. Returns its number.
@@ -38,19 +46,20 @@ impl Recordings {
         let read = recording::read(&[file], Some(&handed.lock));
         let mut trace = read.map_err(|why| Problem::bad(why.to_string()))?.trace;
         trace.keep_first(EVENTS);
-        let (last, kept) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *last += 1;
-        kept.push_back((*last, Arc::new(trace)));
-        if kept.len() > MOST {
-            kept.pop_front();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.last += 1;
+        let number = kept.last;
+        kept.traces.push_back((number, Arc::new(trace)));
+        if kept.traces.len() > MOST {
+            kept.traces.pop_front();
         }
-        Ok(*last)
+        Ok(number)
     }
 
     /// A recording by its number.
     pub(super) fn get(&self, number: &str) -> Result<Arc<Trace>, Problem> {
-        let (_, kept) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = kept.iter().find(|(known, _)| known.to_string() == number);
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.traces.iter().find(|(known, _)| known.to_string() == number);
         found.map(|(_, trace)| Arc::clone(trace)).ok_or_else(|| {
             let why = "this recording is forgotten: record the lock again on the live page";
             Problem(axum::http::StatusCode::NOT_FOUND, why.to_owned())
