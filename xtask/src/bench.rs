@@ -25,9 +25,10 @@ pub(crate) fn members(options: &[&str]) -> anyhow::Result<()> {
     bench("doorway", "members", options)
 }
 
-/// Run the benchmark of the page. It needs Chromium.
+/// Run the benchmarks of the page: of the laboratory, and of the live page. They need Chromium.
 pub(crate) fn page(options: &[&str]) -> anyhow::Result<()> {
-    bench("doorway-page", "page", options)
+    bench("doorway-page", "page", options)?;
+    bench("doorway", "live", options)
 }
 
 fn bench(package: &str, which: &str, options: &[&str]) -> anyhow::Result<()> {

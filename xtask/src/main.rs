@@ -37,7 +37,7 @@ Usage: cargo xtask TASK
                   measure what happens when machines of a group die and come back, and what a
                   group costs; takes ten minutes
   bench page [--smoke]
-                  measure the page of the laboratory, in a browser; takes a minute
+                  measure the laboratory and the live page in a browser; takes four minutes
   faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
                   nodes are killed 100 times in each way, other faults are rarer; takes 45 minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours

@@ -118,19 +118,26 @@ pub fn run(
     rows.into_iter().map(|row| row.expect("every job was done")).collect()
 }
 
-fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
+/// The algorithm and the options of the run behind one point of a curve.
+pub fn options(plan: &Plan<'_>, name: &str, x: f64) -> Result<(AnyAlgorithm, Options), String> {
     let algorithm =
         AnyAlgorithm::named(name).ok_or_else(|| format!("no algorithm is called '{name}'"))?;
     let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
-    let complain = |error: &dyn std::fmt::Display| format!("{name} at {x}: {error}");
-    let mut options = (plan.options)(algorithm.info(), size).map_err(|error| complain(&error))?;
+    let mut options = (plan.options)(algorithm.info(), size)
+        .map_err(|error| format!("{name} at {x}: {error}"))?;
     match plan.sweep {
         Sweep::Size => {}
         Sweep::Load => options.workload = Workload::Closed { think: Distribution::Exponential(x) },
         Sweep::Delay => options.inside = Distribution::Constant(1.0 / x),
     }
+    Ok((algorithm, options))
+}
+
+fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
+    let (algorithm, options) = options(plan, name, x)?;
     let formula = formula(algorithm.info(), &options.group, &options.workload);
-    let run = Simulation::new(algorithm, options).map_err(|error| complain(&error))?;
+    let run =
+        Simulation::new(algorithm, options).map_err(|error| format!("{name} at {x}: {error}"))?;
     let (formula_text, formula) = formula.unzip();
     Ok(Row { x, report: run.run(), formula, formula_text })
 }

@@ -1,5 +1,7 @@
 //! Line plots, in the look of the diagrams.
 
+use serde::Serialize;
+
 use crate::canvas::{COLOURS, Canvas, Point, Px, nice_step, number, text_width};
 
 const WIDTH: f64 = 900.0;
@@ -42,10 +44,65 @@ pub struct Series {
     pub dashed: bool,
 }
 
+/// Where the measured points of a plot are drawn.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Places {
+    /// The width and the height of the picture.
+    pub size: Point,
+    /// The points, curve by curve.
+    pub marks: Vec<Mark>,
+}
+
+/// A measured point of a plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// The name of its curve.
+    pub series: String,
+    /// The first of its two values.
+    pub x: f64,
+    /// The second of its two values.
+    pub y: f64,
+    /// Where it is drawn.
+    pub at: Point,
+}
+
+/// The axes of a plot, and the size of the picture.
+struct Layout {
+    x: Scale,
+    y: Scale,
+    size: Point,
+}
+
 impl Plot {
     /// The plot as the text of an SVG file.
     pub fn render(&self) -> String {
         let families = self.families();
+        let Layout { x, y, size } = self.layout(&families);
+        let mut canvas = Canvas::default();
+        self.frame(&mut canvas, &x, &y);
+        for family in &families {
+            family.draw(&mut canvas, &x, &y);
+        }
+        name_curves(&mut canvas, &families, &x, &y);
+        canvas.finish(size, &self.title, &self.description())
+    }
+
+    /// Where each measured point is drawn, and the size of the picture, both in pixels.
+    pub fn places(&self) -> Places {
+        let families = self.families();
+        let Layout { x, y, size } = self.layout(&families);
+        let measured = families.iter().map(|family| family.measured);
+        let marks = measured.filter(|series| !series.dashed).flat_map(|series| {
+            let place = |&(px, py): &(f64, f64)| {
+                let at = (x.place(px)?, y.place(py)?);
+                Some(Mark { series: series.name.clone(), x: px, y: py, at })
+            };
+            series.points.iter().filter_map(place).collect::<Vec<_>>()
+        });
+        Places { size: (size.0.ceil(), size.1.ceil()), marks: marks.collect() }
+    }
+
+    fn layout(&self, families: &[Family<'_>]) -> Layout {
         let labels = families.iter().map(Family::width);
         let column = labels.fold(60.0, f64::max);
         let height = HEIGHT.max(ROW * families.len() as f64);
@@ -56,15 +113,7 @@ impl Plot {
         let right = (WIDTH - MARGIN - column - GUTTER).max(left + 300.0);
         (x.from, x.to) = (left, right);
         (y.from, y.to) = (TOP + height, TOP);
-
-        let mut canvas = Canvas::default();
-        self.frame(&mut canvas, &x, &y);
-        for family in &families {
-            family.draw(&mut canvas, &x, &y);
-        }
-        name_curves(&mut canvas, &families, &x, &y);
-        let size = (right + GUTTER + column + MARGIN, TOP + height + 52.0);
-        canvas.finish(size, &self.title, &self.description())
+        Layout { x, y, size: (right + GUTTER + column + MARGIN, TOP + height + 52.0) }
     }
 
     fn description(&self) -> String {

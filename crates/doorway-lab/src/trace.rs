@@ -125,6 +125,14 @@ impl Trace {
         self.states.insert(last, world.nodes().member(node).algorithm_text());
     }
 
+    /// Keep the first events of a trace that has more than `most`; its title then says so.
+    pub fn keep_first(&mut self, most: usize) {
+        if self.events.len() > most {
+            self.events.truncate(most);
+            self.title = format!("{}, the first {most} events", self.title);
+        }
+    }
+
     /// What a reader calls a node: its name if it has one, else "node 2".
     pub fn name(&self, node: NodeId) -> String {
         let known = self.names.get(node.index()).cloned();

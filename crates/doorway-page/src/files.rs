@@ -21,6 +21,7 @@ pub const FILES: &[File] = files![
     "live.html",
     "page.css",
     "screens.css",
+    "js/arrange.js",
     "js/bills.js",
     "js/branches.js",
     "js/choices.js",

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
 
 use crate::files;
 
@@ -31,34 +32,38 @@ pub type Dial = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 pub(crate) fn router(dial: Dial) -> Router {
     Router::new()
         .route("/v1/{*path}", axum::routing::any(pass_on))
-        .fallback(async |uri: Uri| file(uri.path()))
+        .route("/page", axum::routing::get(async || file("live.html")))
+        .route("/page/{*path}", axum::routing::get(async |Path(path): Path<String>| file(&path)))
         .with_state(dial)
 }
 
 fn file(path: &str) -> Response {
-    let path = path.strip_prefix("/page").unwrap_or(path);
-    match path.trim_start_matches('/') {
-        "" => files::answer("live.html"),
-        path if files::is_live(path) => files::answer(path),
-        _ => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+    if files::is_live(path) {
+        return files::answer(path);
     }
+    (StatusCode::NOT_FOUND, "there is no such file\n").into_response()
 }
 
 /// Pass a request on to the node, and its answer back.
 async fn pass_on(State(dial): State<Dial>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, BODY).await else {
-        return (StatusCode::PAYLOAD_TOO_LARGE, "the body is too long\n").into_response();
+        return problem(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long");
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let asked = tokio::task::spawn_blocking(move || ask(&dial, &parts.method, &path, &body)).await;
     match asked.map_err(io::Error::other).and_then(|answer| answer) {
         Ok(response) => response,
         Err(error) => {
-            let text = format!("the node cannot be asked: {error}\n");
-            (StatusCode::BAD_GATEWAY, text).into_response()
+            let text = format!("The node cannot be asked: {error}. The page asks again.");
+            problem(StatusCode::BAD_GATEWAY, &text)
         }
     }
+}
+
+/// An error in the words and the form in which nodes tell theirs.
+fn problem(status: StatusCode, text: &str) -> Response {
+    (status, axum::Json(json!({ "code": "unavailable", "text": text }))).into_response()
 }
 
 /// Ask the node. With HTTP/1.0 the answer ends with the connection.
@@ -109,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_laboratory_is_not_served_here() {
-        assert_eq!(file("/page").status(), 200);
-        assert_eq!(file("/page/js/live.js").status(), 200);
-        assert_eq!(file("/page/js/lab.js").status(), 404);
-        assert_eq!(file("/index.html").status(), 404);
+    fn only_the_files_of_the_live_page_are_below_its_path() {
+        assert_eq!(file("live.html").status(), 200);
+        assert_eq!(file("js/live.js").status(), 200);
+        assert_eq!(file("js/lab.js").status(), 404);
+        assert_eq!(file("index.html").status(), 404);
     }
 }

@@ -16,9 +16,10 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use crate::files;
 use crate::guard::{Guard, Token, pass};
+use crate::lab::{self, Schedule};
 use crate::live::{self, Dial};
-use crate::{files, lab};
 
 /// How long a client may take to send the head of a request, or stay idle between two requests.
 const HEAD: Duration = Duration::from_mins(1);
@@ -41,7 +42,9 @@ pub enum First {
     },
     /// What real nodes have recorded.
     Recording(Box<doorway_lab::Trace>),
-    /// Not the laboratory, but the live page of the node to which this connects.
+    /// A schedule between threads, at its end.
+    Threads(Schedule),
+    /// The live page of the node to which this connects, with the laboratory beside it.
     Live(LiveNode),
 }
 
@@ -74,10 +77,12 @@ impl Server {
     /// The address to open in a browser, with the token in its fragment.
     pub fn address(&self) -> String {
         let Guard { token, port } = &self.guard;
-        let (path, place) = match self.first {
-            First::Shelf => ("", ""),
-            First::Live(_) => ("page", ""),
-            First::Script { .. } | First::Recording(_) => ("", "&/first"),
+        let (path, place) = match &self.first {
+            First::Shelf => ("", String::new()),
+            // The live page opens its recordings in the laboratory of this server.
+            First::Live(_) => ("page", "&lab".to_owned()),
+            First::Script { .. } | First::Recording(_) => ("", "&/first".to_owned()),
+            First::Threads(schedule) => ("", format!("&/threads?{}", schedule.query())),
         };
         format!("http://127.0.0.1:{port}/{path}#t={}{place}", token.text())
     }
@@ -109,12 +114,14 @@ impl Server {
 
 /// The routes behind the guard.
 fn router(guard: Guard, first: First) -> Router {
-    if let First::Live(LiveNode(dial)) = first {
-        return live::router(dial).layer(from_fn_with_state(guard, pass));
-    }
+    let live = match &first {
+        First::Live(LiveNode(dial)) => live::router(Arc::clone(dial)),
+        _ => Router::new(),
+    };
     Router::new()
         .nest("/api", lab::router(first))
         .route("/picture.css", axum::routing::get(lab::picture_css))
         .fallback(async |uri: Uri| files::answer(uri.path()))
+        .merge(live)
         .layer(from_fn_with_state(guard, pass))
 }

@@ -186,8 +186,9 @@ pub(crate) async fn withdraw(
 
 /// Take a lock from its holder.
 ///
-/// The fence confirms which grant is meant: it has to be the one with which a client of this node
-/// holds the lock now.
+/// The fence confirms which grant is meant: it has to be the one with which a client holds the lock
+/// now. The holder may be a client of another member, to which the request is passed on. The right
+/// to break the lock is checked at the node that gets the request.
 #[utoipa::path(
     post, path = "/v1/locks/{name}/break", operation_id = "break", tag = "locks",
     params(LockPath),

@@ -30,8 +30,8 @@ pub(crate) struct Operator {
 }
 
 impl Service {
-    /// Take a lock from the session that holds it with this fence at this node, on behalf of an
-    /// operator. A group that agrees on its members notes it.
+    /// Take a lock from the session that holds it with this fence, on behalf of an operator. A
+    /// group that agrees on its members notes it.
     pub(crate) async fn break_for(
         &self,
         operator: &Operator,

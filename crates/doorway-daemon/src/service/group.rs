@@ -4,11 +4,14 @@
 //! readers ignore those that they do not know.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::RecordError;
 use doorway_protocol::NamePattern;
-use doorway_protocol::{Absent, Code, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter};
+use doorway_protocol::{
+    Absent, Code, Fence, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -39,6 +42,13 @@ enum Question {
     },
     /// How long do the leases of the lock's holders last, and why do its clients wait?
     Lock(String),
+    /// Take a lock from your clients that hold it with this fence. The answer says from how many.
+    Break {
+        lock: String,
+        fence: Fence,
+        /// Who asks for that and at which node, for the holder and for the log.
+        by: String,
+    },
 }
 
 /// The order of a list of locks.
@@ -127,6 +137,11 @@ pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
             serde_json::to_vec(&service.own_locks(&prefix, after.as_ref(), order, may))
         }
         Question::Lock(name) => serde_json::to_vec(&service.own_lock(&Name::new(&name).ok()?)),
+        Question::Break { lock, fence, by } => {
+            let principal = Principal { name: by, uid: None, rights: Rights::default() };
+            let lock = Name::new(&lock).ok()?;
+            serde_json::to_vec(&service.break_own(&Arc::new(principal), &lock, fence))
+        }
     };
     answer.ok()
 }
@@ -269,6 +284,20 @@ impl Service {
             }
         }
         Ok(LockState { report, expires_in_ms })
+    }
+
+    /// Let the other members take a lock from their clients that hold it with this fence. Returns
+    /// from how many it was taken. The right to do so was checked at this node.
+    pub(super) async fn break_elsewhere(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        fence: Fence,
+    ) -> usize {
+        let by = format!("{} at the node {}", principal.name, self.0.node.name());
+        let question = Question::Break { lock: lock.to_string(), fence, by };
+        let (answers, _) = self.ask::<usize>(&question).await;
+        answers.into_iter().map(|(_, broken, _)| broken).sum()
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the

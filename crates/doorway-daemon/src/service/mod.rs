@@ -346,8 +346,8 @@ impl Service {
         self.0.input(Input::Heard(connected.number));
     }
 
-    /// Take a lock from the session that holds it with this fence at this node. A lock that is
-    /// closed because its node is gone is opened, at any node.
+    /// Take a lock from the session that holds it with this fence, at any member that answers. A
+    /// lock that is closed because its node is gone is opened.
     pub async fn break_lock(
         &self,
         principal: &Arc<Principal>,
@@ -355,18 +355,11 @@ impl Service {
         fence: Fence,
     ) -> Result<(), Refusal> {
         allowed(principal, Right::Break, lock)?;
-        let broken = {
-            let mut core = self.0.core.lock();
-            core.broken = 0;
-            let (principal, lock) = (Arc::clone(principal), lock.clone());
-            core.inputs.push_back(Input::Break { principal, lock, fence });
-            self.0.run(&mut core);
-            core.broken
-        };
-        if broken > 0 {
+        if self.break_own(principal, lock, fence) > 0 {
             return Ok(());
         }
         match self.0.node.break_closed(lock, fence).await {
+            Ok(0) if self.break_elsewhere(principal, lock, fence).await > 0 => Ok(()),
             Ok(0) => Err(self.not_broken(lock, fence).await),
             Ok(_) => Ok(()),
             Err(unsure) => {
@@ -374,6 +367,17 @@ impl Service {
                 Err(refusal(Code::Unavailable, text))
             }
         }
+    }
+
+    /// Take a lock from the clients of this node that hold it with this fence. Returns from how
+    /// many it was taken.
+    fn break_own(&self, principal: &Arc<Principal>, lock: &Name, fence: Fence) -> usize {
+        let mut core = self.0.core.lock();
+        core.broken = 0;
+        let (principal, lock) = (Arc::clone(principal), lock.clone());
+        core.inputs.push_back(Input::Break { principal, lock, fence });
+        self.0.run(&mut core);
+        core.broken
     }
 }
 

@@ -127,14 +127,15 @@ impl Service {
         }
     }
 
-    /// Why a lock was not broken: no client of this node holds it with this fence.
+    /// Why a lock was not broken: no member says that it had a client with this fence.
     pub(super) async fn not_broken(&self, lock: &Name, fence: Fence) -> Refusal {
         let (name, _) = self.0.core.lock().sessions.behind(lock);
         let why = self.0.node.open_name(name).why().await;
         let holders = why.holders;
         if let Some(holder) = holders.iter().find(|holder| holder.fence == Some(fence)) {
             let text = format!(
-                "`{lock}` is held at the node {}: it can be broken there alone",
+                "`{lock}` is held at the node {}, which did not take it from its holder: break it \
+                 there",
                 holder.node
             );
             return refusal(Code::NotServed, text);

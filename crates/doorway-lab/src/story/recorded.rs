@@ -45,12 +45,13 @@ pub fn recorded(trace: &Trace) -> StoryView {
     StoryView {
         frame: Some(FrameView {
             run: trace.title.clone(),
-            algorithm: trace.title.split(' ').next().unwrap_or_default().to_owned(),
+            algorithm: trace.title.split([' ', ',']).next().unwrap_or_default().to_owned(),
             group: GroupView {
                 n: size,
                 permits: 1,
                 channel: "fifo",
                 layout: "mesh",
+                rows: Vec::new(),
                 edges: Vec::new(),
                 parents: Vec::new(),
                 quorums: Vec::new(),

@@ -217,3 +217,26 @@ fn a_recording_is_told_with_the_names_of_its_nodes() {
     assert!(view.steps.iter().all(|step| step.say.is_some()));
     assert_eq!(story.csv().lines().count(), 41);
 }
+
+#[test]
+fn quorums_are_arranged_as_they_were_constructed() {
+    let layout = |setup: &str| {
+        let group = Story::begin(setup).unwrap().view(Vec::new()).frame.unwrap().group;
+        (group.layout, group.rows)
+    };
+    assert_eq!(layout("maekawa n=9 quorums=grid"), ("grid", vec![3, 3, 3]));
+    assert_eq!(layout("maekawa n=8 quorums=grid"), ("grid", vec![3, 3, 2]));
+    assert_eq!(layout("maekawa n=8 quorums=triangle"), ("triangle", vec![1, 2, 3, 2]));
+    assert_eq!(layout("maekawa n=10 quorums=triangle:1"), ("triangle", vec![1, 2, 3, 4]));
+    assert_eq!(layout("maekawa n=7"), ("plane", vec![]));
+    assert_eq!(layout("maekawa n=8 quorums=majority"), ("quorums", vec![]));
+    // A plane that a person has numbered in another way is one too; a line that is missing shows.
+    let by_hand = "maekawa n=7 quorums=1,2,4;2,3,5;3,4,6;4,5,7;1,5,6;2,6,7;1,3,7";
+    assert_eq!(layout(by_hand).0, "plane");
+    assert_eq!(
+        layout("maekawa n=7 quorums=1,2,4;2,4,1;3,4,1;4,1,2;1,4,5;2,4,6;1,4,7").0,
+        "quorums"
+    );
+    assert_eq!(layout("suzuki-kasami n=5 topology=ring").0, "ring");
+    assert_eq!(layout("raymond-tree n=5").0, "tree");
+}

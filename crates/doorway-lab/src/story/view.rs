@@ -1,8 +1,9 @@
 //! What a page is told about a story: plain values that become JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use doorway_core::{Channel, Group, Mode, Needs, NodeId, Phase, Wiring};
+use doorway_core::quorums::{Kind, Quorums, Scheme};
+use doorway_core::{Channel, Group, GroupError, Mode, Needs, NodeId, Phase, Wiring};
 use serde::Serialize;
 
 use super::fields::fields;
@@ -57,8 +58,11 @@ pub struct GroupView {
     pub permits: u32,
     /// "fifo" or "unordered".
     pub channel: &'static str,
-    /// How to arrange the nodes: "mesh", "ring", "tree", "graph" or "quorums".
+    /// How to arrange the nodes: "mesh", "ring", "tree" or "graph"; by the construction of their
+    /// quorums "grid" or "triangle", which have `rows`, or "plane"; "quorums" for all others.
     pub layout: &'static str,
+    /// How many nodes each row of a grid or a triangle has.
+    pub rows: Vec<u32>,
     /// The links between nodes; none in a mesh, where all are linked.
     pub edges: Vec<(u32, u32)>,
     /// The parent of each node in a tree; 0 for the root.
@@ -225,7 +229,7 @@ impl GroupView {
         let (group, info) = (world.group(), world.info());
         let layout = match info.needs {
             Needs::Nothing | Needs::Weights => "mesh",
-            Needs::Quorums => "quorums",
+            Needs::Quorums => group.quorums().map_or("quorums", construction),
             Needs::Tree => "tree",
             Needs::Graph => "graph",
             Needs::Wiring => match group.wiring() {
@@ -249,12 +253,64 @@ impl GroupView {
             permits: group.permits(),
             channel: if world.channel() == Channel::Fifo { "fifo" } else { "unordered" },
             layout,
+            rows: rows(group.size(), layout),
             edges,
             parents,
             quorums: if has_quorums { group.nodes().map(quorum).collect() } else { Vec::new() },
             claim: ClaimView { text, least, most: most.is_finite().then_some(most) },
         }
     }
+}
+
+/// The construction by which quorums can be drawn, whether they were made by it or by hand.
+fn construction(quorums: &Quorums) -> &'static str {
+    let size = quorums.size();
+    let is = |built: Result<Quorums, GroupError>| built.is_ok_and(|built| built == *quorums);
+    let is_triangle = |scheme| is(Quorums::triangle(size, scheme));
+    if is_plane(quorums) {
+        "plane"
+    } else if size > 3 && is(Quorums::build(Kind::Grid, size, None)) {
+        "grid"
+    } else if size > 2 && [Scheme::First, Scheme::Second, Scheme::Both].into_iter().any(is_triangle)
+    {
+        "triangle"
+    } else {
+        "quorums"
+    }
+}
+
+/// Whether quorums are the lines of a projective plane of order 2 or more: any two of them share
+/// one node, and there are as many lines as nodes.
+fn is_plane(quorums: &Quorums) -> bool {
+    let size = quorums.size();
+    let lines: BTreeSet<&[NodeId]> =
+        (0..size).map(|node| quorums.quorum(NodeId(node), 0)).collect();
+    let order = quorums.largest().saturating_sub(1);
+    let shared =
+        |one: &[NodeId], other: &[NodeId]| one.iter().filter(|node| other.contains(node)).count();
+    order >= 2
+        && quorums.turns() == 1
+        && quorums.smallest() == quorums.largest()
+        && size == order * order + order + 1
+        && lines.len() as u32 == size
+        && lines.iter().all(|one| lines.iter().all(|other| one == other || shared(one, other) == 1))
+}
+
+/// The lengths of the rows in which the nodes of a grid or a triangle stand.
+fn rows(size: u32, layout: &str) -> Vec<u32> {
+    let columns = size.isqrt() + u32::from(size.isqrt().pow(2) < size);
+    let full = |row: u32| match layout {
+        "grid" => columns,
+        "triangle" => row + 1,
+        _ => size,
+    };
+    let (mut rows, mut left) = (Vec::new(), size);
+    while left > 0 && matches!(layout, "grid" | "triangle") {
+        let length = full(rows.len() as u32).min(left);
+        rows.push(length);
+        left -= length;
+    }
+    rows
 }
 
 type Edges = Vec<(u32, u32)>;

@@ -1,9 +1,10 @@
 //! Algorithms side by side: rows arrive one by one, and then the curves.
 
 use doorway_core::{Info, Shape};
+use doorway_lab::Trace;
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::plot::Plot;
-use doorway_lab::simulate::{Distribution, Options, Workload};
+use doorway_lab::simulate::{Distribution, Options, Simulation, Workload};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -15,6 +16,9 @@ const MOST: (usize, f64) = (12, 100.0);
 
 /// How many entries are measured for each point.
 const ENTRIES: u64 = 1_000;
+
+/// How many events of a run are shown.
+const EVENTS: usize = 10_000;
 
 /// The number of nodes where it does not change.
 const NODES: usize = 16;
@@ -81,13 +85,7 @@ impl Measurement {
     /// Measure point by point, and tell each row. At the end come the plot and the table.
     pub(crate) fn run(&self, reader: &mut Reader) -> Result<(), String> {
         let seed = self.seed;
-        let options = move |info: &Info, size: usize| {
-            let group = info.group(size, &Shape::default()).map_err(|error| error.to_string())?;
-            let mut options = Options::new(info, group);
-            options.workload = Workload::Closed { think: Distribution::Exponential(10.0) };
-            (options.seed, options.entries) = (seed, ENTRIES);
-            Ok(options)
-        };
+        let options = move |info: &Info, size| options(info, size, seed);
         let total = self.algorithms.len() * self.points.len();
         reader.tell(&json!({ "command": self.command }));
         let mut rows: Vec<Row> = Vec::new();
@@ -116,7 +114,39 @@ impl Measurement {
             y_log: true,
             series: compare::curves(&rows, self.points.len(), &figure, true),
         };
-        reader.tell(&json!({ "svg": plot.render(), "csv": compare::csv(&rows) }));
+        let (svg, places, csv) = (plot.render(), plot.places(), compare::csv(&rows));
+        reader.tell(&json!({ "svg": svg, "places": places, "csv": csv }));
         Ok(())
     }
+
+    /// What happened in the run behind the first point of the first curve: its first events.
+    pub(crate) fn trace(&self) -> Result<Trace, String> {
+        let seed = self.seed;
+        let options = move |info: &Info, size| options(info, size, seed);
+        let (sweep, points) = (self.sweep, self.points.clone());
+        let (name, x) = (self.algorithms[0], points[0]);
+        let plan = Plan { algorithms: vec![name], sweep, points, size: NODES, options: &options };
+        let (algorithm, mut options) = compare::options(&plan, name, x)?;
+        options.trace = EVENTS;
+        let mut run = Simulation::new(algorithm, options)?;
+        let mut ended = false;
+        while !ended && run.trace().events.len() < EVENTS {
+            ended = run.advance(1 << 10);
+        }
+        let mut trace = run.trace().clone();
+        let point =
+            if sweep == Sweep::Size { String::new() } else { format!(", {} {x}", sweep.label()) };
+        let cut = if ended { String::new() } else { format!(", the first {EVENTS} events") };
+        trace.title = format!("{name} n={}, seed {seed}{point}{cut}", trace.size);
+        Ok(trace)
+    }
+}
+
+/// The options of one run.
+fn options(info: &Info, size: usize, seed: u64) -> Result<Options, String> {
+    let group = info.group(size, &Shape::default()).map_err(|error| error.to_string())?;
+    let mut options = Options::new(info, group);
+    options.workload = Workload::Closed { think: Distribution::Exponential(10.0) };
+    (options.seed, options.entries) = (seed, ENTRIES);
+    Ok(options)
 }

@@ -10,6 +10,7 @@ mod compare;
 mod export;
 mod jobs;
 mod problem;
+mod recordings;
 mod routes;
 mod threads;
 
@@ -17,6 +18,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
 pub(crate) use routes::router;
+pub use threads::Schedule;
 
 /// The colours of all pictures, as the page's style sheet uses them.
 pub(crate) async fn picture_css() -> Response {

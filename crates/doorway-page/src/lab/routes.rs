@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use doorway_lab::Trace;
 use doorway_lab::story::{
     self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until,
 };
@@ -18,6 +19,7 @@ use super::compare::Comparison;
 use super::export::{self, Kind};
 use super::jobs::Jobs;
 use super::problem::Problem;
+use super::recordings::{self, Handed, Recordings};
 use super::threads::{self, Walk};
 use crate::server::First;
 
@@ -33,11 +35,17 @@ struct Lab {
     cache: Arc<Cache>,
     jobs: Jobs,
     first: Arc<First>,
+    recordings: Arc<Recordings>,
 }
 
 /// The calls of the page, to be put below `/api`.
 pub(crate) fn router(first: First) -> Router {
-    let lab = Lab { cache: Arc::default(), jobs: Jobs::default(), first: Arc::new(first) };
+    let lab = Lab {
+        cache: Arc::default(),
+        jobs: Jobs::default(),
+        first: Arc::new(first),
+        recordings: Arc::default(),
+    };
     Router::new()
         .route("/algorithms", get(async || Json(story::catalogue())))
         .route("/stories", get(async || Json(story::cards())))
@@ -50,6 +58,9 @@ pub(crate) fn router(first: First) -> Router {
         .route("/check", post(check))
         .route("/draw", post(draw))
         .route("/compare", post(compare))
+        .route("/run", post(run))
+        .route("/read", post(hand_over).layer(DefaultBodyLimit::max(recordings::BODY)))
+        .route("/recorded/{number}", get(recorded))
         .route("/threads", get(threads::list))
         .route("/threads/walk", post(walk))
         .route("/threads/check", post(check_threads))
@@ -250,9 +261,11 @@ fn read(lab: &Lab, name: &str, text: &str) -> Result<Opened, Problem> {
 /// What the command line asked for.
 async fn begin(State(lab): State<Lab>) -> Result<Response, Problem> {
     aside(move || match &*lab.first {
-        First::Shelf | First::Live(_) => Ok(Json(json!({ "shelf": true })).into_response()),
+        First::Shelf | First::Live(_) | First::Threads(_) => {
+            Ok(Json(json!({ "shelf": true })).into_response())
+        }
         First::Script { name, text } => Ok(Json(read(&lab, name, text)?).into_response()),
-        First::Recording(trace) => Ok(Json(story::recorded(trace)).into_response()),
+        First::Recording(trace) => Ok(Json(Past::of(trace)).into_response()),
     })
     .await
 }
@@ -302,6 +315,43 @@ async fn compare(State(lab): State<Lab>, body: Body<Comparison>) -> Result<Respo
     let Json(call) = body?;
     let plan = call.plan()?;
     lab.jobs.run(move |reader| plan.run(reader))
+}
+
+/// The run behind one point of a comparison.
+async fn run(body: Body<Comparison>) -> Answered<Past> {
+    let Json(call) = body?;
+    let plan = call.plan()?;
+    aside(move || {
+        let story = story::recorded(&plan.trace()?);
+        Ok(Json(Past { story, past: "A run of the simulator: its seed decides what happens." }))
+    })
+    .await
+}
+
+/// A story in which nothing can be chosen.
+#[derive(Serialize)]
+struct Past {
+    #[serde(flatten)]
+    story: StoryView,
+    /// Why there is nothing to choose.
+    past: &'static str,
+}
+
+impl Past {
+    fn of(trace: &Trace) -> Self {
+        Self { story: story::recorded(trace), past: "A recording: what happened has happened." }
+    }
+}
+
+/// Take a recording from the live page.
+async fn hand_over(State(lab): State<Lab>, body: Body<Handed>) -> Answered<serde_json::Value> {
+    let Json(handed) = body?;
+    aside(move || Ok(Json(json!({ "number": lab.recordings.put(handed)? })))).await
+}
+
+/// A recording that the live page has handed over.
+async fn recorded(State(lab): State<Lab>, Path(number): Path<String>) -> Answered<Past> {
+    aside(move || Ok(Json(Past::of(&*lab.recordings.get(&number)?)))).await
 }
 
 /// A story between threads.

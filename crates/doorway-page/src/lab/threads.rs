@@ -95,6 +95,41 @@ impl Walk {
     }
 }
 
+/// A schedule of an algorithm between threads that the page opens at its end.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    name: String,
+    processes: usize,
+    buffers: bool,
+    dropped: String,
+    turns: String,
+}
+
+impl Schedule {
+    /// The schedule in these lines of a report.
+    pub fn new(
+        name: &str,
+        processes: usize,
+        buffers: bool,
+        dropped: &str,
+        lines: &[Line],
+    ) -> Result<Self, String> {
+        let (name, dropped) = (name.to_owned(), dropped.to_owned());
+        let walk = Walk { name, n: processes, buffers, dropped, steps: String::new() };
+        let rules = walk.rules().map_err(|problem| problem.1)?;
+        let turns = words(&check::turns_of(&walk.name, processes, &rules, lines)?);
+        let Walk { name, dropped, .. } = walk;
+        Ok(Self { name, processes, buffers, dropped, turns })
+    }
+
+    /// The schedule as the page names it in a link.
+    pub(crate) fn query(&self) -> String {
+        let Self { name, processes, buffers, dropped, turns } = self;
+        let buffers = u8::from(*buffers);
+        format!("name={name}&n={processes}&buffers={buffers}&drop={dropped}&steps={turns}")
+    }
+}
+
 fn section(section: Section) -> &'static str {
     match section {
         Section::Outside => "outside",

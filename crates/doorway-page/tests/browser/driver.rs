@@ -15,8 +15,11 @@ use serde_json::{Value, json};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Pictures of the documentation, which tests write with `UPDATE=1`.
-const DOCUMENTED: [(&str, &str); 2] =
-    [("moment-1366-light", "page.png"), ("threads-1366", "page-threads.png")];
+const DOCUMENTED: [(&str, &str); 3] = [
+    ("moment-1366-light", "page.png"),
+    ("threads-1366", "page-threads.png"),
+    ("live-1366-light", "page-live.png"),
+];
 
 /// A running driver.
 struct Driver {
@@ -115,6 +118,8 @@ impl Browser {
         arguments.extend(["--hide-scrollbars", "--force-color-profile=srgb", window.as_str()]);
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
+            // A group has an authority of its own, which a browser does not know.
+            "acceptInsecureCerts": true,
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
@@ -202,6 +207,20 @@ impl Browser {
             .collect();
         let body = json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] });
         self.call("actions", &body).expect("the keys are pressed");
+    }
+
+    /// Type a text, letter by letter.
+    pub(crate) fn type_text(&self, text: &str) {
+        let letters: Vec<String> = text.chars().map(String::from).collect();
+        self.press(&letters.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    /// Go on in the window that the page has opened last.
+    pub(crate) fn follow(&self) {
+        let path = format!("/session/{}/window/handles", self.session);
+        let windows = self.driver.send("GET", &path, &Value::Null).expect("a list of windows");
+        let last = windows.as_array().and_then(|all| all.last()).expect("a window");
+        self.call("window", &json!({ "handle": last })).expect("the window is there");
     }
 
     /// Write a picture of the window to a file below `target/page`.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use doorway_core::Shape;
 use doorway_lab::diagram::{self, Format};
+use doorway_lab::simulate;
 use doorway_lab::story::{Pick, Story, Until};
 use doorway_lab::{Trace, script};
 use doorway_page::server::First;
@@ -135,4 +137,39 @@ fn algorithms_are_compared_row_by_row() {
     assert!(stage.text(".compare code").starts_with("doorway compare "));
     stage.browser.picture("compare-1366");
     assert!(stage.axe("compare").is_empty(), "{:?}", stage.axe("compare"));
+    // The links lie over the points of the picture, and open the runs that were measured.
+    let links = stage.browser.run(
+        "const image = document.querySelector('.plot img').getBoundingClientRect(); \
+         return [...document.querySelectorAll('.marks a')].filter((it) => { \
+           const box = it.getBoundingClientRect(); \
+           return box.left >= image.left && box.right <= image.right && box.top >= image.top \
+             && box.bottom <= image.bottom; }).length",
+    );
+    assert_eq!(links, 21);
+    let told = stage.browser.run(
+        "const row = [...document.querySelectorAll('.compare tbody tr')][1]; \
+         const link = [...document.querySelectorAll('.marks a')][1]; \
+         link.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true })); \
+         return [row.children[0].innerText, row.children[1].innerText, \
+           row.querySelector('a').href === new URL(link.getAttribute('href'), location.href).href];",
+    );
+    assert_eq!((&told[1], &told[2]), (&"7".into(), &true.into()), "{told}");
+    stage.browser.wait("the run", "return doorwayLab.story?.steps.length > 100");
+    let name = told[0].as_str().unwrap();
+    let same = simulate::run(name, 7, &Shape::default(), |options| {
+        (options.seed, options.entries, options.trace) = (1, 1_000, 10_000);
+    });
+    let (_, trace) = same.unwrap();
+    let shown = doorway_lab::story::recorded(&trace);
+    let steps = stage
+        .browser
+        .run("return doorwayLab.story.steps.slice(0, 200).map((it) => [it.node, it.say ?? null])");
+    let wanted: Vec<_> =
+        shown.steps.iter().take(200).map(|step| serde_json::json!([step.node, step.say])).collect();
+    assert_eq!(steps, serde_json::json!(wanted));
+    let title = stage.text(".story");
+    assert!(title.starts_with(&format!("{name} n=7, seed 1")), "{title}");
+    assert!(stage.text(".next").contains("A run of the simulator"));
+    stage.browser.picture("compare-run-1366");
+    assert_eq!(stage.browser.log(), [""; 0]);
 }

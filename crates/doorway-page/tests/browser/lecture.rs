@@ -61,3 +61,38 @@ fn the_lecture_of_the_documentation_can_be_given() {
     assert!(link.contains("#/lab/maekawa-sequential+n=2/"), "{link}");
     assert!(!link.contains(stage.token.text()), "the token stays here");
 }
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_class_predicts_what_a_step_does() {
+    let stage = Stage::new(Look::BEAMER, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=3/a2d2-1d2-3?at=0");
+    stage.browser.press(&["q", "ArrowRight"]);
+    let asked = |step: u64| {
+        let script =
+            format!("return doorwayLab.asked === {step} && doorwayLab.at === {}", step - 1);
+        stage.browser.wait("the question", &script);
+    };
+    asked(1);
+    assert!(stage.text(".sentence").ends_with("What happens then? Press space."));
+    assert!(stage.text(".sentence").contains("node 2 asks"), "{}", stage.text(".sentence"));
+    let pills = || stage.browser.run("return document.querySelectorAll('.pill').length");
+    assert_eq!(pills(), 0, "the requests are not shown yet");
+    let ran = || stage.browser.run("return document.querySelectorAll('.rules .ran').length");
+    assert_eq!(ran(), 0, "and not the rule");
+    stage.browser.picture("predict-1024");
+    stage.browser.press(&[" "]);
+    stage.until(1);
+    assert_eq!((pills(), ran()), (2.into(), 1.into()));
+    // A choice asks too; back and another choice forget the question.
+    stage.browser.press(&["1"]);
+    asked(2);
+    stage.browser.press(&["ArrowLeft"]);
+    stage.browser.wait("no question", "return doorwayLab.asked === 0 && doorwayLab.at === 0");
+    stage.browser.press(&["ArrowRight", "ArrowRight", "ArrowRight"]);
+    asked(2);
+    stage.browser.press(&["p"]);
+    stage.browser.wait("no question", "return doorwayLab.asked === 0 && !doorwayLab.predict");
+    stage.browser.press(&["ArrowRight"]);
+    stage.until(2);
+}

@@ -2,20 +2,19 @@
 //!
 //! Tests that need the browser are ignored unless they are asked for: `cargo xtask test Chromium`.
 
+#[expect(dead_code, reason = "the tests of the live page use the rest")]
 mod driver;
 mod exports;
 mod lecture;
+mod look;
 mod screens;
 mod site;
 mod stories;
 mod threads;
 
-use std::path::PathBuf;
-
 use doorway_page::guard::Token;
 use doorway_page::server::{First, Server};
 use driver::{Browser, Look};
-use serde_json::Value;
 use tokio::runtime::Runtime;
 
 /// A server of the page, and a window in which it is open.
@@ -82,22 +81,7 @@ impl Stage {
         self.browser.run(&script).as_str().expect("a text").to_owned()
     }
 
-    /// What axe finds wrong with the screen. Without axe this finds nothing, and says so.
     fn axe(&self, screen: &str) -> Vec<String> {
-        let Some(path) = std::env::var_os("AXE").map(PathBuf::from) else {
-            eprintln!("{screen}: not looked at by axe, since AXE does not name its file");
-            return Vec::new();
-        };
-        let axe = std::fs::read_to_string(path).expect("the file is there");
-        // Put into the page by the tools of the browser: its policy allows no other script.
-        let body = serde_json::json!({ "expression": axe });
-        self.browser.devtools("Runtime.evaluate", &body);
-        let found = self.browser.run(
-            "const found = await axe.run(); \
-             return found.violations.map((it) => it.id + ': ' + it.nodes.map((node) => \
-             node.target.join(' ') + ' ' + node.failureSummary).slice(0, 3).join(' | '));",
-        );
-        let found = found.as_array().expect("a list").iter().filter_map(Value::as_str);
-        found.map(str::to_owned).collect()
+        self.browser.axe(screen)
     }
 }

@@ -2,40 +2,18 @@
 //! checked by facts. Pictures go to `target/page` for people.
 
 use doorway_page::server::First;
-use serde_json::Value;
 
 use crate::Stage;
 use crate::driver::Look;
 
-/// What is wrong with the picture: text that is too small, panels that overlap or stick out.
-const FACTS: &str = "
-  const wrong = [];
-  const wide = document.documentElement.clientWidth;
-  const over = document.documentElement.scrollWidth - wide;
-  if (over > 1) wrong.push(`the page is ${over} px wider than its window`);
-  for (const element of document.querySelectorAll('main *, header *, footer *')) {
-    const box = element.getBoundingClientRect();
-    if (!box.width || !box.height) continue;
-    const own = [...element.childNodes].some((it) => it.nodeType === 3 && it.data.trim());
-    const size = parseFloat(getComputedStyle(element).fontSize);
-    if (own && size < 12) wrong.push(`${element.tagName}.${element.className}: ${size} px`);
-  }
-  const panels = [...document.querySelectorAll('.panel, header, footer')]
-    .filter((it) => it.offsetHeight && getComputedStyle(it).position !== 'sticky');
-  const boxes = panels.map((it) => [it.className, it.getBoundingClientRect()]);
-  for (const [a, one] of boxes) for (const [b, other] of boxes) {
-    if (a >= b) continue;
-    const w = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-    const h = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (w > 1 && h > 1) wrong.push(`${a} and ${b} overlap by ${w} x ${h}`);
-  }
-  return wrong.slice(0, 5);
-";
-
-const SCREENS: [(&str, &str, &str); 8] = [
+const SCREENS: [(&str, &str, &str); 12] = [
     ("shelf", "#/", ""),
     ("moment", "#/lab/ricart-agrawala+n=4/a2d2-1d2-3a3d2-4d1-2d3-2d4-2d3-2d3-1?at=10", ""),
     ("quorums", "#/story/maekawa%2Fsection-5", "doorwayLab.show(30)"),
+    ("grid", "#/lab/maekawa+n=9+quorums=grid/?at=0", "await doorwayLab.go('12')"),
+    ("triangle", "#/lab/maekawa+n=10+quorums=triangle/?at=0", "await doorwayLab.go('12')"),
+    ("plane", "#/lab/maekawa+n=7/?at=0", "await doorwayLab.go('12')"),
+    ("ring", "#/lab/suzuki-kasami+n=6+topology=ring/?at=0", "await doorwayLab.go('6')"),
     ("tree", "#/story/raymond-tree%2Fchain", "doorwayLab.show(6)"),
     ("matrix", "#/lab/lamport+n=20/?at=0", "await doorwayLab.go('60')"),
     ("compare", "#/compare", ""),
@@ -72,15 +50,45 @@ fn every_screen_is_in_order_at_every_size_and_in_both_themes() {
                 let theme = if dark { "dark" } else { "light" };
                 let screen = format!("{name}-{}-{theme}", look.width);
                 stage.browser.picture(&screen);
-                let facts = stage.browser.run(FACTS);
-                let facts = facts.as_array().cloned().unwrap_or_default();
-                let found = facts.iter().filter_map(Value::as_str).map(str::to_owned);
-                let found = found.chain(stage.axe(&screen));
-                wrong.extend(found.map(|what| format!("{screen}: {what}")));
+                wrong.extend(stage.browser.wrong_with(&screen));
             }
         }
         stage.browser.look(Look::DESK);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn quorums_stand_as_they_were_constructed() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let places = |place: &str| -> Vec<(i64, i64)> {
+        stage.visit(place);
+        let found = stage.browser.run(
+            "return [...document.querySelectorAll('.node')].map((it) => \
+             it.getAttribute('transform').match(/[\\d.]+/g).map((it) => Math.round(Number(it))))",
+        );
+        let found = found.as_array().unwrap().iter();
+        found.map(|it| (it[0].as_i64().unwrap(), it[1].as_i64().unwrap())).collect()
+    };
+    let grid = places("#/lab/maekawa+n=8+quorums=grid/?at=0");
+    for node in 0..8 {
+        assert_eq!(grid[node].1, grid[node / 3 * 3].1, "rows of three");
+        assert_eq!(grid[node].0, grid[node % 3].0, "in columns");
+    }
+    let triangle = places("#/lab/maekawa+n=6+quorums=triangle/?at=0");
+    assert!(triangle[1].1 == triangle[2].1 && triangle[3].1 == triangle[5].1);
+    assert!(triangle[0].1 < triangle[1].1 && triangle[2].1 < triangle[3].1);
+    // Hovering over a node lights its quorum; in the plane, it lies on one line or circle.
+    let plane = places("#/lab/maekawa+n=7/?at=0");
+    let lit = stage.browser.run(
+        "document.getElementById('node-1').dispatchEvent(new PointerEvent('pointerenter')); \
+         return [...document.querySelectorAll('.node.quorum')].map((it) => Number(it.id.slice(5)))",
+    );
+    assert_eq!(lit.as_array().unwrap().len(), 3, "{lit}");
+    let count = || stage.browser.run("return document.querySelectorAll('.network .link').length");
+    assert_eq!((plane.len(), count()), (7, 7.into()), "seven points on seven lines");
+    let ring = places("#/lab/suzuki-kasami+n=5+topology=ring/?at=0");
+    assert_eq!((ring.len(), count()), (5, 5.into()), "each is linked with the next");
 }

@@ -108,3 +108,35 @@ fn a_forgotten_story_and_a_third_job_are_told_so() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
+
+#[test]
+fn recordings_and_runs_that_cannot_be_are_told_so() {
+    let token = Token::random().unwrap();
+    let (address, _runtime) = serve(0, &token, First::Shelf);
+    let port: u16 = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    let call = |method: &str, path: &str, body: &str| {
+        let head = format!(
+            "{method} /api/{path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {}\r\n\
+             content-type: application/json",
+            token.text()
+        );
+        ask(port, &head, body)
+    };
+    let refused = |(status, told): (u16, String), wanted: u16, why: &str| {
+        assert_eq!(status, wanted, "{told}");
+        assert!(told.contains("{\"error\":") && told.contains(why), "{told}");
+    };
+    refused(call("POST", "read", r#"{"lock":"a","text":"nonsense"}"#), 400, "the recording");
+    refused(call("POST", "read", r#"{"lock":"a","text":""}"#), 400, "");
+    refused(call("GET", "recorded/1", ""), 404, "record the lock again");
+    refused(call("GET", "recorded/x", ""), 404, "record the lock again");
+    let run = |x: &str, name: &str| {
+        let body = format!(r#"{{"algorithms":[{name}],"sweep":"n","points":[{x}],"seed":1}}"#);
+        call("POST", "run", &body)
+    };
+    assert_eq!(run("7", "\"lamport\"").0, 200);
+    refused(run("7", "\"nobody\""), 400, "no algorithm 'nobody'");
+    refused(run("7", ""), 400, "choose 1 to 12 algorithms");
+    refused(run("1e9", "\"lamport\""), 400, "1 to 100 nodes");
+    refused(run("0.5", "\"lamport\""), 400, "1 to 100 nodes");
+}

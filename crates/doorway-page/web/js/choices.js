@@ -34,7 +34,7 @@ export function choices(lab) {
     const all = lab.choices;
     if (story.frame.names) {
       switches.hidden = true;
-      put(list, h("p.quiet", {}, "A recording: what happened has happened."));
+      put(list, h("p.quiet", {}, story.frame.past));
       return;
     }
     switches.hidden = false;

@@ -1,7 +1,26 @@
 // Compare: algorithms side by side. The rows arrive one by one.
 
-import { h, put } from "./dom.js";
+import { h, put, s } from "./dom.js";
 import { save } from "./export.js";
+
+/** The link to the run behind one point of a curve. */
+const runLink = (algorithm, x, { sweep, seed }) => `#/run?${new URLSearchParams({ algorithm, sweep, x, seed })}`;
+
+/** What a link to a run names, as the server asks for it. @param {string} query */
+export function planOf(query) {
+  const asked = new URLSearchParams(query);
+  return { algorithms: [asked.get("algorithm") ?? ""], sweep: asked.get("sweep") ?? "n", points: [Number(asked.get("x"))], seed: Number(asked.get("seed")) };
+}
+
+/** The points of a plot as links, to lie over its picture. */
+function marks({ size: [width, height], marks: all }, plan) {
+  return s("svg.marks", { viewBox: `0 0 ${width} ${height}` }, all.map(({ series, x, y, at }) => {
+    const name = `Open the run of ${series} at ${short(x)}: ${short(y)} messages per entry`;
+    return s("a", { href: runLink(series, x, plan), "aria-label": name }, s("title", {}, name), s("circle", { cx: at[0], cy: at[1], r: 9 }));
+  }));
+}
+
+const short = (value) => (value === null || value === undefined ? "" : Number(value).toLocaleString("en", { maximumFractionDigits: 2 }));
 
 /** @param {import("./lab.js").Lab} lab @param {any} home */
 export function comparison(lab, home) {
@@ -24,14 +43,14 @@ export function comparison(lab, home) {
     const plan = { algorithms: [...names.selectedOptions].map((it) => it.value), sweep: sweep.value, seed: Number(seed.value) };
     try {
       for await (const line of home.compare(plan, running.signal)) {
-        if (line.row) rows.append(row(line.row));
+        if (line.row) rows.append(row(line.row, plan));
         if (line.done) status.textContent = `${line.done} of ${line.total} points`;
         if (line.command) command.textContent = line.command;
         if (line.svg) {
           const image = h("img", { alt: "Messages per entry of each algorithm, with its formula" });
           image.src = URL.createObjectURL(new Blob([line.svg], { type: "image/svg+xml" }));
           const files = [["SVG", line.svg, "image/svg+xml", "compare.svg"], ["CSV", line.csv, "text/csv", "compare.csv"]];
-          put(picture, image, h("p", {}, files.map(([label, text, type, name]) => [
+          put(picture, h("div.plotted", {}, image, marks(line.places, plan)), h("p", {}, files.map(([label, text, type, name]) => [
             h("button", { type: "button", onclick: () => save(new Blob([text], { type }), name) }, `save ${label}`), " "])));
         }
       }
@@ -40,8 +59,7 @@ export function comparison(lab, home) {
     }
   }
 
-  const short = (value) => (value === null || value === undefined ? "" : Number(value).toLocaleString("en", { maximumFractionDigits: 2 }));
-  const row = (it) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/lab/${it.algorithm}+n=${Math.min(it.n, 30)}/?at=0` }, it.algorithm)),
+  const row = (it, plan) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: runLink(it.algorithm, it.x, plan) }, it.algorithm)),
     [it.x, it.messages_per_entry, it.messages_ci, it.formula, it.response_time, it.overtakes_max].map((value) => h("td", {}, short(value))));
 
   return h("div.compare", {}, h("h1", {}, "Compare"),

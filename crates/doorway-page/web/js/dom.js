@@ -53,6 +53,28 @@ export function put(element, ...children) {
   return element;
 }
 
+/**
+ * Let an element have these children, and touch it only if they are others or in another order. What has the focus
+ * keeps it.
+ * @param {Element} element
+ * @param {Element[]} children
+ */
+export function inOrder(element, children) {
+  const same = children.length === element.children.length && children.every((it, index) => element.children[index] === it);
+  if (same) return;
+  const focused = document.activeElement;
+  element.replaceChildren(...children);
+  if (focused instanceof HTMLElement && element.contains(focused)) focused.focus();
+}
+
+/**
+ * A text of a stranger: signs that turn the direction of reading are shown by their numbers, so that no name looks like
+ * another one, and nothing beside it is turned.
+ * @param {string} text
+ */
+export const plain = (text) => text.replace(/[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g,
+  (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase()}⟩`);
+
 /** An icon: fonts do not have the signs of players everywhere, so they are drawn. */
 export function icon(name) {
   const shapes = {

@@ -6,7 +6,7 @@ const HELP = [
   ["→ ←", "one step on, one step back"], ["space", "play, pause"], ["1 … 9", "choose what happens"],
   ["/", "find a choice"], ["Home End", "first moment, last moment"], ["[ ]", "entry before, entry after"],
   ["v", "go on to a violation"], ["c", "show only causes of this step"], ["h", "can this still go wrong?"],
-  ["b", "branches"], ["f", "faults"], ["p", "present"], ["t", "light or dark"], ["u", "copy the link"],
+  ["b", "branches"], ["f", "faults"], ["p", "present"], ["q", "present, and hide what a step does until space"], ["t", "light or dark"], ["u", "copy the link"],
   ["e", "export"], ["?", "this list"],
 ];
 

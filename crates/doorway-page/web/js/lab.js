@@ -20,6 +20,10 @@ export class Lab {
     this.branches = [];
     this.pick = "oldest";
     this.cone = false;
+    /** Whether the effect of a step is hidden until it is asked for. */
+    this.predict = false;
+    /** The next step, if its effect is hidden; else 0. */
+    this.asked = 0;
     this.playing = 0;
     this.speed = 2;
     /** @type {((moved: number) => void)[]} */
@@ -31,9 +35,7 @@ export class Lab {
   }
 
   /** What the catalogue says about the algorithm of the story. */
-  get algorithm() {
-    return this.catalogue.get(this.story?.frame.algorithm) ?? null;
-  }
+  get algorithm() { return this.catalogue.get(this.story?.frame.algorithm) ?? null; }
 
   /** Do something that may be refused, after everything before it. A refusal becomes a sentence. */
   attempt(work) {
@@ -93,21 +95,22 @@ export class Lab {
   #enter(story, at) {
     this.pause();
     this.branches = [];
+    this.asked = 0;
     this.story = story;
     this.show(Math.max(0, Math.min(at, story.steps.length)));
   }
 
-  /** Show the moment after `at` steps. */
+  /** Show the moment after `at` steps. To predict, one step on first asks, and then moves. */
   show(at) {
-    const moved = at - this.at;
-    this.at = Math.max(0, Math.min(at, this.story.steps.length));
+    const next = Math.max(0, Math.min(at, this.story.steps.length));
+    const moved = next - this.at;
+    if (moved) this.asked = this.predict && moved === 1 && !this.asked ? next : 0;
+    if (!this.asked) this.at = next;
     for (const draw of this.panels) draw(moved);
   }
 
   /** What can happen at this moment; null until it is known. */
-  get choices() {
-    return this.story.choices.get(this.at) ?? null;
-  }
+  get choices() { return this.story.choices.get(this.at) ?? null; }
 
   /** Ask what can happen at an earlier moment. */
   async learnChoices() {
@@ -128,15 +131,14 @@ export class Lab {
       const word = typeof wanted === "function" ? wanted() : wanted;
       if (!word) return undefined;
       if (story.steps[at]?.do === word) return this.show(at + 1);
+      this.asked = 0;
       await this.#grow((place) => this.home.step(place, word));
       return undefined;
     });
   }
 
   /** Let a rule pick steps. */
-  go(until) {
-    return this.attempt(() => this.#grow((place) => this.home.go(place, until, this.pick)));
-  }
+  go(until) { return this.attempt(() => this.#grow((place) => this.home.go(place, until, this.pick))); }
 
   async #grow(call) {
     const { at } = this;
@@ -176,12 +178,9 @@ export class Lab {
     return this.go("1");
   }
 
-  back() {
-    this.pause();
-    this.show(this.at - 1);
-  }
+  back() { this.pause(); this.show(this.at - 1); }
 
-  /** The next or the last entry before this moment. */
+  /** The next entry, or the last one before this moment. */
   entry(direction) {
     const { steps } = this.story;
     for (let at = this.at + direction; at > 0 && at <= steps.length; at += direction) {
@@ -190,7 +189,9 @@ export class Lab {
     return direction > 0 ? this.show(steps.length) || this.go("entry") : this.show(0);
   }
 
+  /** Play or pause; show the effect of a step that is hidden. */
   play() {
+    if (this.asked) return this.show(this.asked);
     if (this.playing) return this.pause();
     const next = async () => {
       const { story, at } = this;

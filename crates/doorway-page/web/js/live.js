@@ -1,7 +1,7 @@
 // The live page of a node: members, locks by longest wait, and one lock.
 
-import { h, many, put } from "./dom.js";
-import { group, hasToken, inspect, list, setToken, takeToken } from "./livecall.js";
+import { h, inOrder, many, plain, put } from "./dom.js";
+import { group, hasLab, hasToken, inspect, list, setToken, takeToken } from "./livecall.js";
 import { lockPanel, short, time } from "./lock.js";
 
 /** After this long without an answer the figures are grey. */
@@ -9,19 +9,25 @@ const STALE = 3000;
 
 const main = document.getElementById("main");
 const bar = document.getElementById("bar");
-const state = { prefix: "", chosen: null, heard: 0, signedIn: false };
-const age = h("span.quiet", {});
+const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0 };
+const age = h("span.quiet.age", {});
 const said = h("p.bad", { role: "alert" });
+const done = h("p", { role: "status" });
 const members = h("div", {});
-const locks = h("div", {});
 const detail = h("div", {});
 
-function tell(text) {
-  put(said, text);
-}
+/** Say that something went wrong, or nothing. */
+const complain = (text) => put(said, text);
+/** Say that something was done. */
+const tell = (text) => put(done, text);
 
 function signIn(text) {
-  state.signedIn = false;
+  Object.assign(state, { signedIn: false, chosen: null, session: state.session + 1 });
+  put(detail);
+  if (hasLab()) {
+    put(main, h("p.bad", { role: "alert" }, text));
+    return;
+  }
   const token = h("input", { id: "token", type: "password", autocomplete: "off" });
   const enter = (event) => {
     event.preventDefault();
@@ -35,25 +41,32 @@ function signIn(text) {
   token.focus();
 }
 
+const rows = h("tbody", {});
+const table = h("table", {}, h("thead", {}, h("tr", {}, ["Lock", "Inside", "Waiting", "Longest", "Held"].map((it) => h("th", { scope: "col" }, it)))), rows);
+const none = h("p", {}, "No client holds a lock or waits for one.");
+const rest = h("p.quiet", {}, "And more: type the beginning of a name.");
+const facts = h("span.facts", {});
+const leave = h("button", { type: "button", onclick: () => {
+  setToken("");
+  signIn("");
+} }, "Sign out");
+
 function screen() {
+  put(bar, h("h1", {}, "Doorway live"), facts, age, hasToken() && !hasLab() && leave);
   const prefix = h("input", { id: "prefix", value: state.prefix, oninput: () => {
     state.prefix = prefix.value;
     look();
   } });
-  put(main, h("section.wide", { "aria-label": "Members" }, said, h("h2", {}, "Members"), members),
+  put(main, h("section.wide", { "aria-label": "Members" }, said, done, h("h2", {}, "Members"), members),
     h("section", { "aria-label": "Locks" }, h("h2", {}, "Locks, longest wait first"),
-      h("p", {}, h("label", { for: "prefix" }, "Names that begin with "), prefix), locks), detail);
+      h("p", {}, h("label", { for: "prefix" }, "Names that begin with "), prefix), table, none, rest), detail);
 }
 
 function showGroup(told) {
   const node = told.nodes[0];
-  put(bar, h("h1", {}, "Doorway live"), h("span", {}, `group ${node.group}`), h("span", {}, `node ${node.node}`),
+  put(facts, h("span", {}, `group ${node.group}`), h("span", {}, `node ${node.node}`),
     h("span", {}, `view ${node.view ?? "being agreed on"}`), h("span", {}, `up ${time(node.up_ms)}`),
-    h("span", {}, `${told.nodes.length} of ${many(node.members.length, "member")}`), age,
-    hasToken() && h("button", { type: "button", onclick: () => {
-      setToken("");
-      signIn("");
-    } }, "Sign out"));
+    h("span", {}, `${told.nodes.length} of ${many(node.members.length, "member")}`));
   put(members, h("ul.members", {},
     told.nodes.map((it) => h("li", {}, `${it.node}: ${it.view === null ? "no view" : "serves"}, ` +
       `${it.held.toLocaleString("en")} held, ${it.waiting.toLocaleString("en")} waiting, ${it.grants.toLocaleString("en")} grants`)),
@@ -61,21 +74,31 @@ function showGroup(told) {
     told.silent.map((it) => h("li.bad", {}, `${it}: no answer`))));
 }
 
+/** The rows of the list by lock. A row stays while its figures change, so that a click on it is never lost. */
+let known = new Map();
+
+function newRow(name) {
+  const figures = Array.from({ length: 4 }, () => h("td", {}));
+  const button = h("button", { type: "button", "data-lock": name, onclick: () => choose(name) }, plain(name));
+  return { element: h("tr", {}, h("td", {}, button), figures), figures };
+}
+
 function showLocks(told) {
-  const row = (it) => h("tr", { "aria-current": it.lock === state.chosen?.name ? "true" : null },
-    h("td", {}, h("button", { type: "button", "data-lock": it.lock, onclick: () => choose(it.lock) }, it.lock)),
-    h("td", {}, it.inside), h("td", {}, it.waiting),
-    h("td", {}, it.waiting ? short(it.longest_wait_ms) : ""), h("td", {}, it.holder ? short(it.holder.held_ms) : ""));
-  const focused = document.activeElement?.dataset?.lock;
-  put(locks, told.locks.length
-    ? h("table", {}, h("thead", {}, h("tr", {}, ["Lock", "Inside", "Waiting", "Longest", "Held"].map((it) => h("th", { scope: "col" }, it)))),
-      h("tbody", {}, told.locks.map(row)))
-    : h("p", {}, "No client holds a lock or waits for one."),
-  told.more && h("p.quiet", {}, "And more: type the beginning of a name."));
-  if (focused !== undefined) [...locks.querySelectorAll("button")].find((it) => it.dataset.lock === focused)?.focus();
+  const now = new Map(told.locks.map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
+  for (const it of told.locks) {
+    const { element, figures } = now.get(it.lock);
+    const texts = [it.inside, it.waiting, it.waiting ? short(it.longest_wait_ms) : "", it.holder ? short(it.holder.held_ms) : ""];
+    figures.forEach((cell, index) => { cell.textContent = texts[index]; });
+    if (it.lock === state.chosen?.name) element.setAttribute("aria-current", "true");
+    else element.removeAttribute("aria-current");
+  }
+  known = now;
+  inOrder(rows, [...now.values()].map((row) => row.element));
+  [table.hidden, none.hidden, rest.hidden] = [!now.size, now.size > 0, !told.more];
 }
 
 function choose(name) {
+  tell("");
   state.chosen = { name, ...lockPanel(name, tell) };
   put(detail, state.chosen.panel);
   look();
@@ -86,22 +109,20 @@ async function look() {
   if (looking || document.hidden) return;
   looking = true;
   try {
-    const chosen = state.chosen;
+    const { chosen, session } = state;
     const [told, page, report] = await Promise.all([group(), list(state.prefix), chosen && inspect(chosen.name)]);
+    if (session !== state.session) return;
     if (!state.signedIn) screen();
     state.signedIn = true;
     state.heard = Date.now();
     showGroup(told);
     showLocks(page);
     if (report && chosen === state.chosen) chosen.update(report);
-    if (said.dataset.trouble) tell("");
-    delete said.dataset.trouble;
+    complain("");
   } catch (error) {
     if (error.status === 401) signIn(hasToken() ? error.message : "");
-    else if (state.signedIn) {
-      tell(error.message);
-      said.dataset.trouble = "yes";
-    } else put(main, h("p.bad", { role: "alert" }, error.message));
+    else if (state.signedIn) complain(error.message);
+    else put(main, h("p.bad", { role: "alert" }, error.message));
   } finally {
     looking = false;
   }

@@ -1,14 +1,22 @@
 // The calls of the live page: the documented HTTP of a node, with the token of the operator.
 
 const KEY = "doorway.live.token";
+const LAB = "doorway.live.lab";
 
-/** The token comes in the fragment and leaves the address bar at once. */
+/**
+ * The address that `doorway top --page` prints has a token in its fragment, and says that the same
+ * server has a laboratory. The token leaves the address bar at once.
+ */
 export function takeToken() {
-  const found = location.hash.match(/^#t=([\x21-\x7e]+)$/);
+  const found = location.hash.match(/^#t=([0-9a-f]{32})&lab$/);
   if (!found) return;
-  setToken(decodeURIComponent(found[1]));
+  setToken(found[1]);
+  sessionStorage.setItem(LAB, "yes");
   history.replaceState(null, "", location.pathname);
 }
+
+/** Whether the server of this page also has a laboratory. */
+export const hasLab = () => sessionStorage.getItem(LAB) !== null;
 
 /** @param {string} token  an empty one signs out */
 export function setToken(token) {
@@ -51,4 +59,15 @@ export const list = async (prefix) =>
   (await ask(`/v1/locks?group=true&order=wait&prefix=${encodeURIComponent(prefix)}`)).json();
 export const inspect = async (name) => (await ask(lock(name))).json();
 export const breakLock = async (name, fence) => (await ask(`${lock(name)}/break`, { fence })).json();
-export const record = async (name, ms) => (await ask(`${lock(name)}/record`, { for_ms: ms })).blob();
+
+/** What the members send each other about a lock in this time, and which members are missing. */
+export async function record(name, ms) {
+  const answer = await ask(`${lock(name)}/record`, { for_ms: ms });
+  return { text: await answer.text(), missing: answer.headers.get("doorway-missing") ?? "" };
+}
+
+/** Hand a recording over to the laboratory. @returns {Promise<string>} its address */
+export async function handOver(name, text) {
+  const { number } = await (await ask("/api/read", { lock: name, text })).json();
+  return `/#t=${sessionStorage.getItem(KEY)}&/recorded/${number}`;
+}

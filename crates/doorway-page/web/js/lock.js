@@ -1,7 +1,7 @@
 // One lock of the live page: who is inside, who waits and why, breaking and recording.
 
-import { h, put } from "./dom.js";
-import { breakLock, record } from "./livecall.js";
+import { h, inOrder, plain, put } from "./dom.js";
+import { breakLock, handOver, hasLab, record } from "./livecall.js";
 
 /** A time for people, as `doorway top` writes it. @param {number} ms */
 export function time(ms) {
@@ -14,9 +14,17 @@ export function time(ms) {
 /** A time for a narrow column. @param {number} ms */
 export const short = (ms) => time(ms).split(" ").slice(0, 2).join(" ");
 
+/** A session of a circle: as node/number, and with the label of its client where that is known. */
+function member(session, report) {
+  const known = [...report.holders, ...report.waiters].find((it) => `${it.node}/${it.session}` === session);
+  return known?.client ? `${plain(known.client)} [${session}]` : session;
+}
+
 /** Why a client waits, in words. */
 function why(waiter, report) {
-  if (waiter.circle) return `deadlock: ${waiter.circle.join(" waits for ")} waits for ${waiter.circle[0]}`;
+  if (waiter.circle) {
+    return `deadlock: ${[...waiter.circle, waiter.circle[0]].map((it) => member(it, report)).join(" waits for ")}`;
+  }
   const reasons = waiter.missing.map((node) => {
     const away = report.away.find((it) => it.node === node);
     if (away) return `needs the word of ${node}, which cannot be reached for ${time(away.for_ms)}`;
@@ -27,10 +35,13 @@ function why(waiter, report) {
   if (report.view === null) return "the members agree on the next view";
   if (waiter.place > 0) return `${waiter.place} before it at ${waiter.node}`;
   const holder = report.holders[0];
-  if (holder) return `held at ${holder.node}, session ${holder.session ?? "unknown"}`;
+  if (holder) return `held at ${holder.node} by session ${holder.session ?? "unknown"}`;
   const away = report.away.map((it) => it.node);
   return away.length ? `${away.join(", ")} cannot be reached` : "its turn comes next";
 }
+
+/** What a client says about itself. */
+const label = (it) => h("code", {}, plain(it.client) || "without a label");
 
 /** Ask for the fence before a lock is broken. */
 function askFence(name, holder, tell) {
@@ -53,8 +64,8 @@ function askFence(name, holder, tell) {
   };
   put(dialog, h("form", { onsubmit: send },
     h("h2", { id: "dialog-title" }, "Break the lock"),
-    h("p", {}, "The client ", h("code", {}, holder.client || "without a label"), " at ", holder.node,
-      " loses ", h("code", {}, name), ". If it still works, two clients may be inside. Only the ",
+    h("p", {}, "The client ", label(holder), " at ", holder.node,
+      " loses ", h("code", {}, plain(name)), ". If it still works, two clients may be inside. Only the ",
       "fence protects what they change."),
     h("p", {}, h("label", { for: "fence" }, "Type its fence, ", h("code", {}, holder.fence), ": "), fence),
     said,
@@ -63,15 +74,21 @@ function askFence(name, holder, tell) {
   dialog.showModal();
 }
 
-/** Record for ten seconds, and offer the file. */
+/** Record for ten seconds, and offer what was recorded: in the laboratory if there is one, and as a file. */
 async function recordNow(name, button, place) {
   button.disabled = true;
   put(place, "Recording for 10 s …");
   try {
-    const blob = await record(name, 10_000);
+    const { text, missing } = await record(name, 10_000);
     const file = `${name.replace(/[^A-Za-z0-9._-]/g, "_")}.recording`;
-    put(place, h("a", { href: URL.createObjectURL(blob), download: file }, `Save ${file}`),
-      h("span.quiet", {}, ` and open it: doorway diagram --recorded ${file} --page`));
+    const save = h("a", { href: URL.createObjectURL(new Blob([text])), download: file }, `Save ${file}`);
+    const lack = missing ? h("span.bad", {}, ` Nothing came from ${missing}.`) : null;
+    if (hasLab()) {
+      const address = await handOver(name, text);
+      put(place, h("button", { type: "button", onclick: () => open(address, "_blank") }, "Open in the laboratory"), " ", save, lack);
+    } else {
+      put(place, save, " and open it at your own machine: ", h("code", {}, `doorway diagram --recorded ${file} --page`), lack);
+    }
   } catch (error) {
     put(place, error.message);
   }
@@ -80,24 +97,39 @@ async function recordNow(name, button, place) {
 
 /** What stays of a lock while its figures change. @param {string} name @param {Function} tell */
 export function lockPanel(name, tell) {
-  const body = h("div", {});
+  const [about, inside, queue] = [h("p.quiet", {}), h("ul", {}), h("ul", {})];
+  const silent = h("p.bad", {});
   const recorded = h("p", { role: "status" });
   const button = h("button", { type: "button", onclick: () => recordNow(name, button, recorded) }, "Record 10 s");
   const panel = h("section", { "aria-label": "The lock that was chosen" },
-    h("h2", {}, "Lock"), h("p", {}, h("code", {}, name)), body, h("p", {}, button), recorded);
-  const update = (report) => {
-    const inside = report.holders.map((it) => h("li", {},
-      h("code", {}, it.client || "without a label"), `, node ${it.node}, fence `, h("code", {}, it.fence),
-      `, for ${time(it.held_ms)}`, it.expires_in_ms === undefined ? "" : `, lease ${time(it.expires_in_ms)}`, " ",
-      h("button", { type: "button", onclick: () => askFence(name, it, tell) }, "Break …")));
-    const queue = report.waiters.map((it) => h("li", {}, h("code", {}, it.client || "without a label"),
+    h("h2", {}, "Lock"), h("p", {}, h("code", {}, plain(name))), about,
+    h("h2", {}, "Inside"), inside, h("h2", {}, "Queue, and why each one waits"), queue, silent,
+    h("p", {}, button), recorded);
+  /** The holders by their fences. A button to break a lock stays while the time beside it changes. */
+  let known = new Map();
+
+  function newHolder(it) {
+    const times = h("span", {});
+    const act = h("button", { type: "button", onclick: () => askFence(name, it, tell) }, "Break …");
+    return { times, element: h("li", {}, label(it), `, node ${it.node}, fence `,
+      h("code", {}, it.fence), times, " ", act) };
+  }
+
+  function update(report) {
+    about.textContent = `${report.algorithm}, permits ${report.permits}, view ${report.view ?? "being agreed on"}`;
+    const key = (it) => `${it.node} ${it.session} ${it.fence}`;
+    const now = new Map(report.holders.map((it) => [key(it), known.get(key(it)) ?? newHolder(it)]));
+    for (const it of report.holders) {
+      const lease = it.expires_in_ms === undefined ? "" : `, lease ${time(it.expires_in_ms)}`;
+      now.get(key(it)).times.textContent = `, for ${time(it.held_ms)}${lease}`;
+    }
+    known = now;
+    const holders = [...now.values()].map((it) => it.element);
+    inOrder(inside, holders.length ? holders : [h("li", {}, "Nobody.")]);
+    const waiting = report.waiters.map((it) => h("li", {}, label(it),
       ` (${it.node}) for ${time(it.waited_ms)}: `, h(it.circle ? "span.bad" : "span", {}, why(it, report))));
-    put(body,
-      h("p.quiet", {}, `${report.algorithm}, permits ${report.permits}, view ${report.view ?? "being agreed on"}`),
-      h("h2", {}, "Inside"), inside.length ? h("ul", {}, inside) : h("p", {}, "Nobody."),
-      h("h2", {}, "Queue, and why each one waits"), queue.length ? h("ul", {}, queue) : h("p", {}, "Nobody waits."),
-      report.silent.length ? h("p.bad", {}, `No answer from ${report.silent.join(", ")}.`) : null);
-  };
-  // A button with the focus must not vanish under the finger of the operator.
-  return { panel, update: (report) => body.contains(document.activeElement) || update(report) };
+    put(queue, waiting.length ? waiting : h("li", {}, "Nobody waits."));
+    put(silent, report.silent.length ? `No answer from ${report.silent.join(", ")}.` : "");
+  }
+  return { panel, update };
 }

@@ -4,7 +4,7 @@ import { bills } from "./bills.js";
 import { branches } from "./branches.js";
 import { choices } from "./choices.js";
 import { code, rules } from "./code.js";
-import { comparison } from "./compare.js";
+import { comparison, planOf } from "./compare.js";
 import { h, put } from "./dom.js";
 import { exports } from "./export.js";
 import { here } from "./here.js";
@@ -56,15 +56,30 @@ function theme() {
 }
 
 const present = () => {
-  document.body.classList.toggle("present");
+  if (!document.body.classList.toggle("present")) predict(false);
+  lab.show(lab.at);
+};
+
+/** To predict: the effect of a step is hidden until the space bar is pressed. */
+function predict(on) {
+  lab.predict = on && !lab.story.frame.names;
+  lab.asked = 0;
+  document.body.classList.toggle("predict", lab.predict);
+  oracle.setAttribute("aria-pressed", lab.predict);
+}
+
+const question = () => {
+  if (!document.body.classList.contains("present")) present();
+  predict(!lab.predict);
   lab.show(lab.at);
 };
 const button = (label, onclick, title) => h("button", { type: "button", onclick, title }, label);
+const oracle = h("button.oracle", { type: "button", onclick: question, title: "Hide what a step does until the space bar is pressed", "aria-pressed": "false" }, "predict");
 const bar = setup(lab, { start: (run) => begin(run) }, [
   home.name === "file" ? null : [h("a.button.home", { href: "#/" }, "stories"), h("a.button", { href: "#/compare" }, "compare"), h("a.button", { href: "#/threads" }, "threads")],
   h("span.moment", {}, h("span.told", {}, button("link", copyLink, "Copy the link to this moment"),
     home.draw ? button("export", () => dialog(exports(lab))) : null),
-    button("present", present, "Large type, for a beamer")),
+    button("present", present, "Large type, for a beamer"), oracle),
   button("theme", theme, "Light or dark"), button("?", () => dialog(help()), "Keys"),
 ]);
 
@@ -142,6 +157,9 @@ async function route() {
     if (told.shelf) return show("shelf", shelf(await home.stories(), lab.catalogue));
     await lab.open(told);
     stage();
+  } else if (kind === "recorded" || link.screen === "run") {
+    await lab.open(kind === "recorded" ? await home.recorded(id) : await home.run(planOf(link.rest)));
+    stage();
   } else if (kind === "compare") {
     show("compare", comparison(lab, home));
   } else if (link.screen === "threads") {
@@ -173,7 +191,7 @@ keys({
   "[": moment(() => lab.entry(-1)), "]": moment(() => lab.entry(1)), v: moment(violation),
   c: moment(() => { lab.cone = !lab.cone; lab.show(lab.at); }), h: moment(() => ask.ask()),
   b: moment(() => ways.focus()), f: moment(() => next.faults()), "/": moment(() => next.find()),
-  p: moment(present), t: theme, u: moment(() => !lab.story.frame.names && copyLink()),
+  p: moment(present), q: moment(question), t: theme, u: moment(() => !lab.story.frame.names && copyLink()),
   e: moment(() => home.draw && !lab.story.frame.names && dialog(exports(lab))), "?": () => dialog(help()),
 }, (number) => (room ? room.press(number) : lab.story && next.press(number)));
 

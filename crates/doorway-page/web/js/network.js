@@ -1,10 +1,10 @@
 // The network: nodes, their phases and the messages under way. Above twelve nodes, a matrix.
 
+import { arrange, links, radius } from "./arrange.js";
 import { h, put, s, still } from "./dom.js";
 import { kindOf } from "./story.js";
 
 const MOST = 12;
-const RADIUS = 22;
 
 /** @param {import("./lab.js").Lab} lab */
 export function network(lab) {
@@ -24,7 +24,7 @@ export function network(lab) {
     if (story.n > MOST) return put(picture, matrix(story, at, flights, width, height));
     const places = arrange(story, width, height);
     const next = pillPlaces(flights, places);
-    put(picture, links(story, places), bodies(lab, places), pills(lab, flights, next));
+    put(picture, links(story, places, width, height), bodies(lab, places), pills(lab, flights, next));
     if (moved === 1 && !still()) animate(picture, lab, before, next, places);
     before = next;
     return undefined;
@@ -33,45 +33,8 @@ export function network(lab) {
   return { element, draw };
 }
 
-/** Where the nodes stand: in levels if there is a tree, else in a circle. */
-function arrange(story, width, height) {
-  const { n } = story;
-  const { layout, parents } = story.frame.group;
-  const [x, y] = [width / 2, height / 2];
-  const places = [];
-  if (layout === "tree") {
-    const level = (node) => (parents[node - 1] ? 1 + level(parents[node - 1]) : 0);
-    const levels = [];
-    for (let node = 1; node <= n; node += 1) (levels[level(node)] ??= []).push(node);
-    // The root is on top, or on the left where the picture is wide.
-    const wide = width > 1.4 * height;
-    const along = (row, size) => RADIUS + 14 + (row * (size - 2 * RADIUS - 28)) / Math.max(1, levels.length - 1);
-    levels.forEach((nodes, row) => nodes.forEach((node, column) => {
-      const across = (size) => (size * (column + 1)) / (nodes.length + 1);
-      places[node] = wide ? [along(row, width * 0.8) + width * 0.1, across(height)] : [across(width), along(row, height)];
-    }));
-    return places;
-  }
-  const [rx, ry] = [Math.min(x - 40, y * 1.7), y - RADIUS - 14];
-  for (let node = 1; node <= n; node += 1) {
-    const turn = (2 * Math.PI * (node - 1)) / n - Math.PI / 2;
-    places[node] = n === 1 ? [x, y] : [x + rx * Math.cos(turn), y + ry * Math.sin(turn)];
-  }
-  return places;
-}
-
-function links(story, places) {
-  const { edges, layout } = story.frame.group;
-  const all = [];
-  if (layout === "mesh" || layout === "quorums") {
-    for (let a = 1; a <= story.n; a += 1) for (let b = a + 1; b <= story.n; b += 1) all.push([a, b]);
-  }
-  return (edges.length ? edges : all).map(([a, b]) => s("path.link", {
-    d: `M${places[a][0]} ${places[a][1]}L${places[b][0]} ${places[b][1]}`,
-  }));
-}
-
 function bodies(lab, places) {
+  const round = radius(places);
   const { story, at } = lab;
   const actor = story.steps[at - 1]?.node;
   const bad = new Set(story.violation(at)?.nodes ?? []);
@@ -82,18 +45,18 @@ function bodies(lab, places) {
     const label = `${story.name(node)}, ${state.phase}${state.shared ? ", shared" : ""}`;
     const light = (on) => (quorums[index] ?? []).forEach((member) =>
       document.getElementById(`node-${member}`)?.classList.toggle("quorum", on));
-    const short = story.frame.names ? story.name(node).slice(0, 6) : String(node);
+    const short = story.name(node).replace(/^node (?=\d+$)/, "").slice(0, 6);
     return s(`g.node.${state.phase}${state.held > 0 ? ".holds" : ""}${bad.has(node) ? ".bad" : ""}`, {
       id: `node-${node}`, transform: `translate(${x} ${y})`,
       onpointerenter: () => light(true), onpointerleave: () => light(false),
     },
       s("title", {}, label),
-      node === actor ? s("circle.glow", { r: RADIUS + 5 }) : null,
-      s("circle.body", { r: RADIUS }),
-      state.phase === "waiting" ? s("circle.ring", { r: RADIUS - 4 }) : null,
+      node === actor ? s("circle.glow", { r: round + 5 }) : null,
+      s("circle.body", { r: round }),
+      state.phase === "waiting" ? s("circle.ring", { r: round - 4 }) : null,
       state.phase === "crashed" ? s("path.cross", { d: "M-12 -12L12 12M-12 12L12 -12" }) : null,
       s("text", { "text-anchor": "middle", dy: "0.35em" }, short),
-      state.held > 1 ? s("text.held", { "text-anchor": "middle", y: RADIUS + 14 }, `×${state.held}`) : null);
+      state.held > 1 ? s("text.held", { "text-anchor": "middle", y: round + 14 }, `×${state.held}`) : null);
   });
 }
 
@@ -125,7 +88,8 @@ function pills(lab, flights, places) {
     const large = document.body.classList.contains("present");
     const [width, height] = large ? [9.4 * kind.length + 18, 26] : [7.4 * kind.length + 14, 20];
     const colour = lab.story.frame.colours[kind] ?? 6;
-    return s(`g.pill.k${colour % 7}`, {
+    const asked = lab.asked && lab.story.steps[lab.asked - 1].took === flight.id ? ".asked" : "";
+    return s(`g.pill.k${colour % 7}${asked}`, {
       id: `pill-${flight.id}`, transform: `translate(${place[0]} ${place[1]})`,
       onclick: () => {
         const choice = lab.choices?.find((it) => it.id === flight.id);

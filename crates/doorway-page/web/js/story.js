@@ -142,11 +142,9 @@ export class Story {
     return this.frame.names?.[node - 1] ?? `node ${node}`;
   }
 
-  /** What happened in a step, as a sentence. */
-  sentence(at) {
+  /** What a step begins with, without its effects. */
+  cause(at) {
     const step = this.steps[at - 1];
-    if (!step) return "The beginning.";
-    if (step.say) return step.say;
     const flight = this.flights.get(step.took);
     const about = flight ? `${flight.text} from ${flight.from}` : "";
     const verbs = {
@@ -154,7 +152,15 @@ export class Story {
       d: `receives ${about}`, u: `receives ${about}, and a copy stays under way`,
       x: `never gets ${about}: it is lost`, k: `learns that ${step.do.split("-")[1]} crashed`,
     };
-    const parts = [`${this.name(step.node)} ${verbs[step.do[0]]}`];
+    return `${this.name(step.node)} ${verbs[step.do[0]]}`;
+  }
+
+  /** What happened in a step, as a sentence. */
+  sentence(at) {
+    const step = this.steps[at - 1];
+    if (!step) return "The beginning.";
+    if (step.say) return step.say;
+    const parts = [this.cause(at)];
     const sends = new Map();
     for (const { to, text } of step.sends ?? []) sends.set(text, [...(sends.get(text) ?? []), to]);
     for (const [text, to] of sends) parts.push(`sends ${text} to ${to.join(", ")}`);

@@ -40,6 +40,11 @@ export function transport(lab, element) {
     const name = lab.playing ? "pause" : "play";
     play.replaceChildren(icon(name));
     play.setAttribute("aria-label", lab.playing ? "Pause" : "Play");
+    if (lab.asked) {
+      sentence.textContent = `Step ${lab.asked}: ${story.cause(lab.asked)}. What happens then? Press space.`;
+      sentence.classList.remove("bad");
+      return;
+    }
     const violation = story.violation(at);
     const told = at ? `Step ${at}: ${story.sentence(at)}` : story.sentence(0);
     const ending = violation && !story.steps[at - 1]?.violation ? ` ${violation.property.toUpperCase()}: ${violation.text}.` : "";

@@ -137,10 +137,7 @@ impl Args {
         let files = self.recorded.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
         let read = recording::read(&files, self.lock.as_deref());
         let Recording { mut trace, violation } = read.map_err(|why| Usage(why.to_string()))?;
-        if trace.events.len() > MAX_EVENTS {
-            trace.events.truncate(MAX_EVENTS);
-            trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
-        }
+        trace.keep_first(MAX_EVENTS);
         let describe = |violation| trace.describe(&violation);
         let failure = |what: String| anyhow!("the recording has a violation: {what}");
         let failure = violation.map(describe).map(failure);

@@ -11,6 +11,8 @@ struct Served {
     child: Child,
     port: u16,
     token: String,
+    /// What the page shows first, if the address names it.
+    place: String,
 }
 
 impl Served {
@@ -26,18 +28,28 @@ impl Served {
         });
         let address = address.expect("the address is printed");
         let (port, rest) = address.split_once("/#t=").expect("the token is in the fragment");
-        let token = rest.split('&').next().unwrap_or_default().to_owned();
+        let (token, place) = rest.split_once('&').unwrap_or((rest, ""));
+        let (token, place) = (token.to_owned(), place.to_owned());
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port: port.parse().expect("a port"), token }
+        Self { child, port: port.parse().expect("a port"), token, place }
     }
 
     /// The answer to a request for a path.
     fn get(&self, path: &str) -> String {
+        self.ask("GET", path, "")
+    }
+
+    fn post(&self, path: &str, body: &str) -> String {
+        self.ask("POST", path, body)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the page is there");
-        let (port, token) = (self.port, &self.token);
+        let (port, token, length) = (self.port, &self.token, body.len());
         let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {token}\r\n\
-             connection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\
+             connection: close\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).expect("the server reads");
         let mut answer = String::new();
@@ -81,6 +93,24 @@ fn a_script_and_a_counterexample_are_opened() {
     assert!(told.contains("counterexample of maekawa-sequential-self-first"), "{told}");
     assert!(told.contains("nothing can happen any more"), "{told}");
     assert_eq!(page.stop().code(), Some(1), "the violation is still a failure");
+}
+
+#[test]
+fn a_counterexample_between_threads_is_opened_at_its_violation() {
+    let page = Served::start("threads check peterson --drop-fence b --page");
+    assert!(page.place.starts_with("/threads?name=peterson&n=2&buffers=1&drop=b&steps=p"));
+    let steps = page.place.split("steps=").nth(1).expect("steps");
+    let walk =
+        format!(r#"{{"name":"peterson","n":2,"buffers":true,"dropped":"b","steps":"{steps}"}}"#);
+    let told = page.post("/api/threads/walk", &walk);
+    let last = told.rsplit("\"right\":").next().expect("a last moment");
+    assert!(last.starts_with("false"), "two are inside at the end: {told}");
+    assert_eq!(page.stop().code(), Some(1), "the violation is still a failure");
+    let holds = doorway("threads check peterson --page").output().expect("it runs");
+    assert!(holds.status.success());
+    let text = String::from_utf8(holds.stdout).expect("text");
+    assert!(text.ends_with("Nothing is violated, so there is no schedule to open.\n"), "{text}");
+    assert!(refusal("threads check peterson --page --json").contains("--page"));
 }
 
 #[test]

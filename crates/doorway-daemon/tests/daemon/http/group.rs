@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::client::{Answer, Listener, ask};
 use crate::common::daemon::Daemon;
 use crate::common::group::Group;
-use crate::common::until;
+use crate::common::{PATIENCE, until};
 use crate::server::{Server, connect};
 
 /// Locks of a fixed group, with an algorithm that asks all members at every entry.
@@ -98,6 +98,34 @@ fn a_waiting_client_of_another_member_says_whose_answer_it_misses() {
         post(one, "/v1/locks/a/release", &json!({ "fence": fence })).expect(200);
         waits.join().unwrap();
     });
+}
+
+#[test]
+fn a_lock_is_broken_from_any_member() {
+    let mut group = Group::start(RULES);
+    let [one, two, three] = &group.nodes[..] else { panic!("three nodes") };
+    let holder = one.client();
+    let (tell, told) = std::sync::mpsc::channel();
+    holder.on_lost(move |lost| tell.send(lost.clone()).unwrap());
+    let grant = holder.acquire("a").enter().unwrap();
+    let fence = grant.fence().to_string();
+    let held = format!("it is held with {fence}");
+    let wrong = json!({ "fence": "12345" });
+    post(two, "/v1/locks/a/break", &wrong).problem(404, "gone", &held);
+    let body = json!({ "fence": fence });
+    assert_eq!(post(two, "/v1/locks/a/break", &body).expect(200)["broken"], true);
+    let lost = told.recv_timeout(PATIENCE).unwrap();
+    assert!(lost.reason.starts_with("broken by uid "), "{lost}");
+    assert!(lost.reason.ends_with(" at the node n2"), "{lost}");
+    until("it is free", || get(three, "/v1/locks/a")["holders"] == json!([]));
+
+    // A holder at a member that is away may still hold the lock.
+    let fence = acquire(three, "b", "gone");
+    group.nodes[2].kill();
+    let one = &group.nodes[0];
+    until("the others notice", || get(one, "/v1/status")["away"] != json!([]));
+    let text = "n3 cannot be reached and may hold it";
+    post(one, "/v1/locks/b/break", &json!({ "fence": fence })).problem(503, "unavailable", text);
 }
 
 #[test]

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 
 use anyhow::{anyhow, ensure};
 use clap::ValueEnum;
+use doorway_page::server::First;
 use doorway_threads::algorithms::Entry;
 use doorway_threads::check::{Check, MAX_PROCESSES, Report};
 use doorway_threads::Info;
 
 use super::finding::Finding;
 use super::{letters, page};
+use crate::browser::{self, PageArgs};
 use crate::check_args::{MOST_WORLDS, parse_threads};
 use crate::checking::{Interrupt, SearchMeter, Stop, cores};
 use crate::commands::print_json;
@@ -50,6 +52,9 @@ pub(crate) struct Args {
     /// and the registers after each step
     #[arg(long, value_name = "FILE.svg", conflicts_with = "table")]
     diagram: Option<PathBuf>,
+    /// Open the schedule that shows a violation in a browser, at the violation
+    #[arg(long, conflicts_with_all = ["table", "json"])]
+    page: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -147,12 +152,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "\n{what}: {} is not written.", path.display())?;
     }
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
+    if args.page {
+        open(&finding, out)?;
+    }
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", entry.info.name));
     }
     match finding.stop() {
         Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
         None => Ok(()),
+    }
+}
+
+/// Show the schedule in a browser, until the command is interrupted.
+fn open(finding: &Finding<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+    match finding.schedule().map_err(|why| anyhow!("the schedule cannot be opened: {why}"))? {
+        Some(schedule) => browser::serve(&PageArgs::default(), First::Threads(schedule), out),
+        None => Ok(writeln!(out, "\nNothing is violated, so there is no schedule to open.")?),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use doorway_lab::pictures::{self, Lanes, Step, Stretch};
+use doorway_page::lab::Schedule;
 use doorway_threads::check::{Line, Report};
 use doorway_threads::{Bypass, Claims, Section, Since, Word};
 use indicatif::{HumanBytes, HumanCount};
@@ -88,6 +89,18 @@ impl<'a> Finding<'a> {
             }
             _ => "there are more steps than can be numbered".to_owned(),
         })
+    }
+
+    /// The schedule that shows a violation, as the page opens it; none if nothing is violated.
+    pub(super) fn schedule(&self) -> Result<Option<Schedule>, String> {
+        let Self { question, answer: Answer { report, .. } } = self;
+        let lines: Vec<Line> = report.schedule.iter().chain(&report.cycle).cloned().collect();
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        let buffers = question.memory == Memory::Tso;
+        let (name, n) = (question.info.name, question.n);
+        Schedule::new(name, n, buffers, &question.dropped, &lines).map(Some)
     }
 
     /// The verdict in a word.

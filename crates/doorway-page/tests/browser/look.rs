@@ -1,0 +1,61 @@
+//! What is wrong with a screen: what axe finds, and facts about the picture.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::driver::Browser;
+
+/// What is wrong with the picture: text that is too small, panels that overlap or stick out.
+const FACTS: &str = "
+  const wrong = [];
+  const wide = document.documentElement.clientWidth;
+  const over = document.documentElement.scrollWidth - wide;
+  if (over > 1) wrong.push(`the page is ${over} px wider than its window`);
+  for (const element of document.querySelectorAll('main *, header *, footer *')) {
+    const box = element.getBoundingClientRect();
+    if (!box.width || !box.height) continue;
+    const own = [...element.childNodes].some((it) => it.nodeType === 3 && it.data.trim());
+    const size = parseFloat(getComputedStyle(element).fontSize);
+    if (own && size < 12) wrong.push(`${element.tagName}.${element.className}: ${size} px`);
+  }
+  const panels = [...document.querySelectorAll('.panel, #main > section, header, footer')]
+    .filter((it) => it.offsetHeight && getComputedStyle(it).position !== 'sticky');
+  const boxes = panels.map((it) => [it.className, it.getBoundingClientRect()]);
+  for (const [a, one] of boxes) for (const [b, other] of boxes) {
+    if (a >= b) continue;
+    const w = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+    const h = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+    if (w > 1 && h > 1) wrong.push(`${a} and ${b} overlap by ${w} x ${h}`);
+  }
+  return wrong.slice(0, 5);
+";
+
+impl Browser {
+    /// What axe and the facts say against the screen, each with its name.
+    pub(crate) fn wrong_with(&self, screen: &str) -> Vec<String> {
+        let found = texts(&self.run(FACTS)).into_iter().chain(self.axe(screen));
+        found.map(|what| format!("{screen}: {what}")).collect()
+    }
+
+    /// What axe finds wrong with the screen. Without axe this finds nothing, and says so.
+    pub(crate) fn axe(&self, screen: &str) -> Vec<String> {
+        let Some(path) = std::env::var_os("AXE").map(PathBuf::from) else {
+            eprintln!("{screen}: not looked at by axe, since AXE does not name its file");
+            return Vec::new();
+        };
+        let axe = std::fs::read_to_string(path).expect("the file is there");
+        // Put into the page by the tools of the browser: its policy allows no other script.
+        self.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+        texts(&self.run(
+            "const found = await axe.run(); \
+             return found.violations.map((it) => it.id + ': ' + it.nodes.map((node) => \
+             node.target.join(' ') + ' ' + node.failureSummary).slice(0, 3).join(' | '));",
+        ))
+    }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    let list = list.as_array().expect("a list").iter();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}

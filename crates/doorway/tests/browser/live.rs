@@ -1,0 +1,227 @@
+//! The page of `doorway top --page`, at one of three nodes.
+
+use crate::driver::Look;
+use crate::{Live, client, hold, three, wait};
+
+/// A name and a label that would be an attack if the page wrote them as markup.
+const NAME: &str = "<img src=x onerror=document.title='owned'>/../?#&\"'";
+const LABEL: &str = "</code><script>document.title='owned'</script>\u{202e}gnp.exe";
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_killed_member_is_away_and_its_word_is_missing() {
+    let mut group = three();
+    let held = hold(&group, 0, "deploy/web", "CI job 4711");
+    let waiting = wait(client(&group, 1, "CI job 4712"), "deploy/web");
+    let live = Live::open(&group, 0);
+    live.shows("3 of 3 members");
+    live.shows("c: serves");
+    live.choose("deploy/web");
+    live.shows("CI job 4711");
+    live.shows("needs the word of a, whose client is inside");
+
+    group.kill(2);
+    live.shows("c: away for");
+    live.shows("2 of 3 members");
+    let stuck = wait(client(&group, 1, "nightly"), "backup");
+    live.choose("backup");
+    live.shows("needs the word of c, which cannot be reached for");
+    live.browser.picture("live-away-1366");
+    let first = "return document.querySelector('button[data-lock]').dataset.lock";
+    assert_eq!(live.browser.run(first), "deploy/web", "the longest wait comes first");
+
+    // The member comes back, and the client gets its lock.
+    group.start(2);
+    assert!(stuck.join().expect("no panic"));
+    live.shows("3 of 3 members");
+    held.release().expect("it was held");
+    assert!(waiting.join().expect("no panic"));
+    live.choose("deploy/web");
+    live.shows("Nobody waits.");
+    assert_eq!(live.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_node_that_goes_away_leaves_grey_figures_and_comes_back() {
+    let mut group = three();
+    let _held = hold(&group, 1, "deploy/web", "CI job 4711");
+    let live = Live::open(&group, 0);
+    live.choose("deploy/web");
+    group.kill(0);
+    live.shows("The node cannot be asked");
+    live.until("the figures are grey", "document.body.classList.contains('stale')");
+    live.shows("deploy/web");
+    live.browser.picture("live-stale-1366");
+    assert_eq!(live.browser.wrong_with("live-stale"), [""; 0]);
+    group.start(0);
+    live.until("they are fresh again", "!document.body.classList.contains('stale')");
+    live.until("all is well", "!document.querySelector('[role=alert]').innerText");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn clients_that_wait_for_each_other_are_shown_as_a_circle() {
+    let group = three();
+    let (one, other) = (client(&group, 0, "first"), client(&group, 1, "second"));
+    let _left = one.acquire("left").enter().expect("the lock is free");
+    let _right = other.acquire("right").enter().expect("the lock is free");
+    drop((wait(one.clone(), "right"), wait(other.clone(), "left")));
+    let live = Live::open(&group, 2);
+    live.choose("left");
+    live.shows("deadlock: second");
+    let why = live.browser.run("return document.querySelector('li .bad').innerText");
+    let why = why.as_str().expect("a text");
+    let sessions: Vec<&str> = why["deadlock: ".len()..].split(" waits for ").collect();
+    assert_eq!(sessions.len(), 3, "{why}");
+    assert!(sessions[0].contains("[b/") && sessions[1].contains("[a/"), "{why}");
+    assert!(sessions[1].starts_with("first"), "{why}");
+    assert_eq!(sessions[0], sessions[2], "{why}");
+    live.browser.picture("live-circle-1366");
+    live.choose("right");
+    live.shows("deadlock: first");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn breaking_a_lock_asks_for_its_fence_to_be_typed() {
+    let group = three();
+    let here = hold(&group, 0, "here", "at this node");
+    let there = hold(&group, 1, "there", "at another node");
+    let live = Live::open(&group, 0);
+    for (lock, grant) in [("here", &here), ("there", &there)] {
+        live.choose(lock);
+        live.click("Break …");
+        live.until("the question", "document.querySelector('dialog[open] #fence')");
+        assert_eq!(live.browser.run("return document.activeElement.id"), "fence");
+        live.browser.type_text("12345");
+        live.browser.press(&["Enter"]);
+        live.shows("This is not the fence of the holder. Nothing was done.");
+        assert!(!grant.is_lost(), "{lock}");
+        live.browser.run("document.getElementById('fence').select()");
+        live.browser.type_text(&grant.fence().to_string());
+        live.browser.picture(&format!("live-break-{lock}-1366"));
+        live.browser.press(&["Enter"]);
+        live.shows("The lock was taken from its holder.");
+        live.shows("Nobody.");
+        crate::place::until("the holder learns of it", || grant.is_lost());
+    }
+    // A dialog that is open while somebody else takes the lock: the node has the last word.
+    let held = hold(&group, 1, "there", "again");
+    live.choose("there");
+    live.shows("again");
+    live.click("Break …");
+    let fence = held.fence().to_string();
+    held.release().expect("it was held");
+    live.browser.type_text(&fence);
+    live.browser.press(&["Enter"]);
+    live.shows("is not held with fence");
+    live.browser.press(&["Escape"]);
+    live.until("it is closed", "!document.querySelector('dialog[open]')");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn hostile_names_and_labels_stay_texts() {
+    let group = three();
+    let long = "w".repeat(200);
+    let _held = [hold(&group, 0, NAME, LABEL), hold(&group, 1, &long, &"label ".repeat(40))];
+    let _waits = [wait(client(&group, 2, LABEL), NAME), wait(client(&group, 2, LABEL), &long)];
+    let live = Live::open(&group, 0);
+    let mut wrong = Vec::new();
+    for (number, lock) in [NAME, &long].into_iter().enumerate() {
+        live.choose(lock);
+        live.shows("needs the word of");
+        for look in [Look::DESK, Look::PHONE] {
+            live.browser.look(look);
+            let screen = format!("live-hostile-{number}-{}", look.width);
+            live.browser.picture(&screen);
+            wrong.extend(live.browser.wrong_with(&screen));
+        }
+        live.browser.look(Look::DESK);
+        live.click("Break …");
+        live.until("the question", "document.querySelector('dialog[open] #fence')");
+        live.browser.press(&["Escape"]);
+    }
+    // A sign that turns the direction of reading is shown and turns nothing.
+    live.shows("</script>⟨U+202E⟩gnp.exe");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(live.browser.run("return document.querySelectorAll('img, main script').length"), 0);
+    assert_eq!(live.browser.run("return document.title"), "Doorway live");
+    let typed = "const box = document.getElementById('prefix'); box.value = '<img'; \
+                 box.dispatchEvent(new Event('input'))";
+    live.browser.run(typed);
+    live.until("one lock is left", "document.querySelectorAll('button[data-lock]').length === 1");
+    assert_eq!(live.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_recording_of_a_lock_opens_in_the_laboratory() {
+    let group = three();
+    let live = Live::open(&group, 0);
+    let busy = hold(&group, 0, "orders", "first");
+    live.choose("orders");
+    live.click("Record 10 s");
+    live.shows("Recording for 10 s");
+    busy.release().expect("it was held");
+    for node in [1, 2, 0] {
+        group.lock(node, "orders");
+    }
+    live.click("Open in the laboratory");
+    live.browser.follow();
+    live.until("the laboratory", "globalThis.doorwayLab?.story?.steps.length > 5");
+    let told = live.browser.run(
+        "const { story } = doorwayLab; return [story.frame.names, \
+         story.steps.filter((it) => it.entered).length, document.title]",
+    );
+    assert_eq!(told[0], serde_json::json!(["a", "b", "c"]), "{told}");
+    assert!(told[1].as_u64().is_some_and(|entries| entries >= 3), "{told}");
+    live.browser.press(&["End"]);
+    live.until("its end", "doorwayLab.at === doorwayLab.story.steps.length");
+    live.browser.picture("live-recorded-1366");
+    let address = live.browser.run("return location.href");
+    let token = live.address.split("#t=").nth(1).expect("a token").trim_end_matches("&lab");
+    assert!(!address.as_str().expect("text").contains(token), "the token stays here: {address}");
+    // A reload finds it again.
+    live.browser.run("location.reload()");
+    live.until("it is there", "globalThis.doorwayLab?.story?.steps.length > 5");
+    assert_eq!(live.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn every_screen_is_in_order_at_every_size_and_in_both_themes() {
+    let mut group = three();
+    let _held = [
+        hold(&group, 0, "deploy/web", "CI job 4711"),
+        hold(&group, 1, "backup", "nightly backup"),
+        hold(&group, 1, "reports/monthly", "reports"),
+    ];
+    let _waits = [
+        wait(client(&group, 1, "CI job 4712"), "deploy/web"),
+        wait(client(&group, 0, "CI job 4713"), "deploy/web"),
+    ];
+    let live = Live::open(&group, 0);
+    live.choose("deploy/web");
+    live.shows("CI job 4713");
+    let mut wrong = Vec::new();
+    for screen in ["live", "live-away"] {
+        for look in [Look::DESK, Look::BEAMER, Look::PHONE] {
+            for dark in [false, true] {
+                live.browser.look(Look { dark, ..look });
+                let theme = if dark { "dark" } else { "light" };
+                let screen = format!("{screen}-{}-{theme}", look.width);
+                live.browser.picture(&screen);
+                wrong.extend(live.browser.wrong_with(&screen));
+            }
+        }
+        if screen == "live" {
+            group.kill(2);
+            live.shows("c: away for");
+            // The dialog is a screen too.
+            live.click("Break …");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
