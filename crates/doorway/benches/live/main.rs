@@ -1,9 +1,9 @@
 //! What the live page costs: three real daemons on this machine, whose clients hold 10,000 locks.
 //!
 //! - *list*: the time for the list that the page asks for once a second, and for one lock.
-//! - *daemon*, *command*, *page*: the part of a core that the asked daemon, `doorway top --page` and
-//!   the page in Chromium use while nothing happens and the page is open, with the list of 10,000
-//!   locks and with an almost empty one.
+//! - *daemon*, *command*, *page*: the part of a core that the asked daemon, `doorway top --page`
+//!   and the page in Chromium use while nothing happens and the page is open, with the list of
+//!   10,000 locks and with an almost empty one.
 //! - *grant*: the time to take and release a lock, without the page and with it.
 //!
 //! `--smoke` does all of this with few locks and without a browser, and measures nothing.
