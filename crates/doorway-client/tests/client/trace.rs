@@ -4,6 +4,8 @@
 //! it: when the machine is due, whether it wants a connection, must close it, talks, is bound and
 //! is turned away, its state, its deadline, and what it sends. Then `!` stands before each event.
 
+#![expect(clippy::unwrap_used, reason = "a text takes every line, and the names are valid")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
