@@ -287,9 +287,9 @@ impl Settings {
     }
 }
 
-/// Let sessions of a group with agreed members live with their processes. A client that is suspended
-/// cannot notice that its node has lost its lease, and only the fence helps then. So this is only
-/// for runs in which no client is suspended.
+/// Let sessions of a group with agreed members live with their processes. A client that is
+/// suspended cannot notice that its node has lost its lease, and only the fence helps then. So this
+/// is only for runs in which no client is suspended.
 fn bind(dice: &mut Random, clients: &mut [ClientSetting], faults: &[(Fault, u64)]) {
     let suspends = |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
     if faults.iter().any(suspends) {
