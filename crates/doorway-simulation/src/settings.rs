@@ -246,17 +246,8 @@ impl Settings {
         if nodes > 1 && dice.percent(15) {
             faults.push((Fault::TakeAddress, length / dice.between(2, 6)));
         }
-        // A client that is suspended cannot notice that its node has lost its lease, and only the
-        // fence helps then. In all other runs sessions may live with their processes.
-        let suspends =
-            |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
-        if agreed.is_some() && !faults.iter().any(suspends) {
-            let may = |client: &&mut ClientSetting| {
-                client.local && client.life == LifeSetting::Connection
-            };
-            for client in clients.iter_mut().filter(may) {
-                client.ttl = if dice.percent(40) { UNLIMITED } else { client.ttl };
-            }
+        if agreed.is_some() {
+            bind(&mut dice, &mut clients, &faults);
         }
         Self {
             nodes,
@@ -293,6 +284,20 @@ impl Settings {
     /// The rules of a view with these members.
     pub(crate) fn rules_for(&self, members: &[String]) -> RuleBook {
         self.lock_rules().arrange(members, self.handovers, None)
+    }
+}
+
+/// Let sessions of a group with agreed members live with their processes. A client that is
+/// suspended cannot notice that its node has lost its lease, and only the fence helps then. So this
+/// is only for runs in which no client is suspended.
+fn bind(dice: &mut Random, clients: &mut [ClientSetting], faults: &[(Fault, u64)]) {
+    let suspends = |(fault, _): &(Fault, u64)| matches!(fault, Fault::PauseClient | Fault::Sleep);
+    if faults.iter().any(suspends) {
+        return;
+    }
+    let may = |it: &&mut ClientSetting| it.local && it.life == LifeSetting::Connection;
+    for client in clients.iter_mut().filter(may) {
+        client.ttl = if dice.percent(40) { UNLIMITED } else { client.ttl };
     }
 }
 
@@ -351,7 +356,7 @@ fn client(
     };
     let most = ttl.as_millis() as u64;
     let own = Duration::from_millis(random.magnitude(1000, most));
-    // In a group with agreed members it depends on the faults: see `Settings::draw`.
+    // In a group with agreed members it depends on the faults: see `bind`.
     let bound = match life {
         _ if agreed => false,
         LifeSetting::Connection => local && random.percent(40),

@@ -425,8 +425,9 @@ impl Keeper {
         self.lease() / BEATS
     }
 
-    /// The lease by which this process is in a hurry. If the group has agreed on a longer lease, that
-    /// counts only when the membership was renewed with it: until then the shorter one runs out.
+    /// The lease by which this process is in a hurry. If the group has agreed on a longer lease,
+    /// that counts only when the membership was renewed with it: until then the shorter one runs
+    /// out.
     pub(super) fn pace(&self) -> Duration {
         let own = self.id().and_then(|id| self.record.member(id).ok());
         let given = own.map_or(self.record.lease_ms, |member| member.lease_ms);

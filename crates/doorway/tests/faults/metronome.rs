@@ -31,7 +31,7 @@ impl Metronome {
             loop {
                 let begin = Instant::now();
                 sleep(BEAT);
-                note(&timer, begin.elapsed() - BEAT);
+                note(&timer, begin.elapsed().saturating_sub(BEAT));
             }
         });
         thread::spawn(move || {

@@ -104,7 +104,7 @@ impl Group {
         Self::make(machines, founders, pace, None)
     }
 
-    fn make(machines: Vec<Machine>, founders: usize, pace: Pace, etcd: Option<String>) -> Self {
+    fn make(machines: Vec<Machine>, founders: usize, speed: Pace, etcd: Option<String>) -> Self {
         let place = Place::empty();
         let ca = |words: &str| {
             let mut command = Command::new(DOORWAY);
@@ -117,7 +117,7 @@ impl Group {
             ca(&format!("node {name} --dir ca"));
         }
         let nodes = machines.iter().map(|_| None).collect();
-        let group = Self { place, machines, nodes, pace, etcd };
+        let group = Self { place, machines, nodes, pace: speed, etcd };
         let join: Vec<usize> = (0..founders).collect();
         (0..group.machines.len()).for_each(|node| group.agree(node, &join));
         group
