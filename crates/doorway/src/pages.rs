@@ -10,7 +10,6 @@ use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
 use doorway_lab::check::{Case, Verdict};
-use doorway_lab::numbers::grouped;
 
 use crate::checking::{self, Interrupt};
 use crate::commands::list::channel;
