@@ -257,7 +257,7 @@ pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
         ("majority", 3..) | ("weighted-majority", _) => Some(ENTERS),
         ("lamport" | "majority", _) if attempt.withdrawing => Some(GIVES_UP),
         ("maekawa" | "maekawa-eager", 3..) if attempt.withdrawing => Some(LAGS),
-        ("maekawa-printed" | "maekawa-slides-printed", 3..) => Some(LAGS),
+        ("maekawa-printed" | "maekawa-slides-printed", 3) => Some(LAGS),
         ("carvalho-roucairol", 4..) => Some(LAGS),
         _ => None,
     }
