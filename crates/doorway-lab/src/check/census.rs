@@ -253,7 +253,7 @@ pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
         return None;
     }
     match (info.name, attempt.size) {
-        ("raymond-k" | "raymond-k-scanned", _) => Some(ENTERS),
+        ("raymond-k", _) | ("raymond-k-scanned", 2) => Some(ENTERS),
         ("majority", 3..) | ("weighted-majority", _) => Some(ENTERS),
         ("lamport" | "majority", _) if attempt.withdrawing => Some(GIVES_UP),
         ("maekawa" | "maekawa-eager", 3..) if attempt.withdrawing => Some(LAGS),
