@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
+use crate::checked;
 use crate::mutants;
 use crate::run::{built_doorway, cargo, output, succeed, target};
 
@@ -51,7 +52,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         documents.iter().filter(|(path, text)| !fresh(path, text)).map(|(path, _)| *path).collect();
     ensure!(stale.is_empty(), "out of date: {}; `cargo xtask docs` writes them", stale.join(", "));
     println!("{} documents are up to date", documents.len());
-    Ok(())
+    checked::check()
 }
 
 /// Every generated document: its path and its text.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 mod bench;
+mod checked;
 mod dependencies;
 mod docs;
 mod faults;
@@ -40,6 +41,8 @@ Usage: cargo xtask TASK
                   measure the laboratory and the live page in a browser; takes four minutes
   faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
                   nodes are killed 100 times in each way, other faults are rarer; takes 45 minutes
+  checked [NAME]  make rows of docs/checked.md anew, for the algorithms whose code has changed, or
+                  for the one with this name; takes minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
@@ -77,6 +80,8 @@ fn main() -> ExitCode {
         ["bench", "page", ref options @ ..] if for_benches(options) => bench::page(options),
         ["faults"] => faults::run("100"),
         ["faults", times] => faults::run(times),
+        ["checked"] => checked::run(None),
+        ["checked", name] => checked::run(Some(name)),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),
         ["soak", "--bugs", ref only @ ..] => soak::bugs(only),

@@ -11,7 +11,7 @@ use anyhow::{Context as _, ensure};
 use crate::files;
 use crate::test::have;
 
-mod module;
+pub(crate) mod module;
 mod summary;
 mod survivors;
 mod tree;

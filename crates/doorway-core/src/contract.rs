@@ -124,7 +124,8 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     ///
     /// This runs also where `new` was given holders or a floor, so it must suit every state that
     /// `new` builds. A lock service begins a lock at a node only when a client or a message first
-    /// needs it there: an algorithm that waits for the `start` of an idle node cannot be served.
+    /// needs it there: an algorithm that waits for the `start` of an idle node can be
+    /// served only if its nodes wake that node by a message.
     fn start(&mut self, _group: &Group, _out: &mut Effects<Self::Message>) {}
 
     /// A client of this node wants to enter. The algorithm calls `out.enter()` now or in a later

@@ -3,7 +3,11 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use crate::tree::Tree;
 use crate::{GroupError, NodeId};
+
+/// The most nodes of a mesh.
+const LARGEST_MESH: usize = 5000;
 
 /// An undirected, connected graph without loops or double edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +50,21 @@ impl Graph {
         Self::new(size, edges.filter(|(one, other)| one != other)).expect("a ring is connected")
     }
 
-    /// A mesh: every node is joined to every other.
-    pub fn mesh(size: usize) -> Self {
+    /// A mesh: every node is joined to every other. It has N(N-1)/2 edges, all of them in memory.
+    pub fn mesh(size: usize) -> Result<Self, GroupError> {
+        if size > LARGEST_MESH {
+            let reason = format!("a mesh has at most {LARGEST_MESH} nodes, not {size}");
+            return Err(GroupError::new(reason));
+        }
         let edges = (0..size).flat_map(|i| (0..i).map(move |j| (NodeId::at(i), NodeId::at(j))));
-        Self::new(size, edges).expect("a mesh is connected")
+        Self::new(size, edges)
+    }
+
+    /// The edges of a tree.
+    pub fn of_tree(tree: &Tree) -> Self {
+        let edge = |node| tree.parent(node).map(|parent| (node, parent));
+        let edges = (0..tree.size()).map(NodeId::at).filter_map(edge);
+        Self::new(tree.size(), edges).expect("a tree is connected")
     }
 
     /// The number of nodes that can be reached from the first one.

@@ -65,7 +65,7 @@ pub enum Needs {
     Tree,
     /// The links along which messages travel: mesh, ring or tree.
     Wiring,
-    /// A connected graph, and the nodes that start a wave over it.
+    /// A connected graph, by hand or by its links, and the nodes that start a wave over it.
     Graph,
 }
 
@@ -226,9 +226,15 @@ impl Info {
                 wiring => Ok(group.with_wiring(wiring)),
             },
             Needs::Graph => {
-                let graph = match &shape.graph {
-                    Some(graph) => graph.clone(),
-                    None => Graph::ring(size),
+                let graph = match (&shape.graph, shape.wiring) {
+                    (Some(_), Some(_)) => {
+                        let reason = "a graph and a topology exclude each other; give one of them";
+                        return Err(GroupError::new(reason));
+                    }
+                    (Some(graph), None) => graph.clone(),
+                    (None, None | Some(Wiring::Ring)) => Graph::ring(size),
+                    (None, Some(Wiring::Mesh)) => Graph::mesh(size)?,
+                    (None, Some(Wiring::Tree)) => Graph::of_tree(&Tree::new(tree, size)?),
                 };
                 let initiators = shape.initiators.clone();
                 group.with_graph(
@@ -244,15 +250,15 @@ impl Info {
         let weighted = self.needs == Needs::Weights
             || (self.needs == Needs::Quorums
                 && shape.quorums.as_ref().is_some_and(quorums::Plan::takes_weights));
-        let treed = self.needs == Needs::Tree
-            || (self.needs == Needs::Wiring && shape.wiring == Some(Wiring::Tree));
+        let wired = matches!(self.needs, Needs::Wiring | Needs::Graph);
+        let treed = self.needs == Needs::Tree || (wired && shape.wiring == Some(Wiring::Tree));
         let useless = [
             (shape.permits.is_some_and(|k| k != 1) && !self.permits, "permits"),
             (shape.seats.is_some_and(|k| k != 1) && !self.permits, "seats"),
             (shape.quorums.is_some() && self.needs != Needs::Quorums, "quorums"),
             (shape.weights.is_some() && !weighted, "weights"),
             (shape.tree.is_some() && !treed, "a tree"),
-            (shape.wiring.is_some() && self.needs != Needs::Wiring, "a topology"),
+            (shape.wiring.is_some() && !wired, "a topology"),
             (shape.graph.is_some() && self.needs != Needs::Graph, "a graph"),
             (shape.initiators.is_some() && self.needs != Needs::Graph, "initiators"),
         ];

@@ -65,6 +65,36 @@ impl<A: Algorithm> Snapshot<A> {
         of_node: impl Fn(&mut A, NumberVisitor<'_>),
         of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
     ) {
+        self.renumber(0, |_| gap, of_node, of_mail);
+    }
+
+    /// Do what [`Self::rebase`] does, but let the numbers begin at `first`, and replace all numbers
+    /// below the least counter by their ranks. `counter` returns the number that a node counts up
+    /// before it sends it; all others stay as they are, and are only compared.
+    ///
+    /// The group then behaves as before: whatever is counted later is above the least counter, and
+    /// all numbers keep their order.
+    pub fn rebase_with_ranks(
+        &mut self,
+        first: u64,
+        counter: impl Fn(&A) -> u64,
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
+    ) {
+        let least = self.nodes.iter().map(counter).min().unwrap_or(0);
+        let gap = |number| if number <= least { 1 } else { u64::MAX };
+        self.renumber(first, gap, of_node, of_mail);
+    }
+
+    /// Number the family anew, beginning at `first`. The distance of each number from the next
+    /// lower one becomes at most `gap` of the number.
+    fn renumber(
+        &mut self,
+        first: u64,
+        gap: impl Fn(u64) -> u64,
+        of_node: impl Fn(&mut A, NumberVisitor<'_>),
+        of_mail: impl Fn(&mut Mail<A::Message>, NumberVisitor<'_>),
+    ) {
         let mut show = |each: NumberVisitor<'_>| {
             self.nodes.iter_mut().for_each(|node| of_node(node, each));
             self.mail.iter_mut().for_each(|mail| of_mail(mail, each));
@@ -73,10 +103,10 @@ impl<A: Algorithm> Snapshot<A> {
         show(&mut |number| family.push(*number));
         family.sort_unstable();
         family.dedup();
-        let mut last = family.first().map(|least| (*least, 0));
+        let mut last = family.first().map(|least| (*least, first));
         let renumber = |number: &u64| {
-            last = last.map(|(before, new)| (*number, new + gap.min(*number - before)));
-            last.map_or(0, |(_, new)| new)
+            last = last.map(|(before, new)| (*number, new + gap(*number).min(*number - before)));
+            last.map_or(first, |(_, new)| new)
         };
         let renumbered: Vec<u64> = family.iter().map(renumber).collect();
         // Most worlds of a search are settled already.
@@ -125,6 +155,16 @@ mod tests {
         let mut snapshot = requests(&[9, 7, 7, 12]);
         snapshot.rebase(|_, _| {}, number);
         assert_eq!(snapshot.mail, requests(&[2, 0, 0, 5]).mail);
+    }
+
+    #[test]
+    fn only_numbers_below_the_least_counter_become_ranks() {
+        let mut snapshot = requests(&[40, 7, 9, 13, 30]);
+        let group = crate::Group::new(2).unwrap();
+        let start = crate::Start { floor: 20, ..crate::Start::default() };
+        snapshot.nodes.push(RicartAgrawala::new(NodeId(1), &group, &start));
+        snapshot.rebase_with_ranks(1, |node| node.floor().unwrap(), |_, _| {}, number);
+        assert_eq!(snapshot.mail, requests(&[30, 1, 2, 3, 20]).mail);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl<'s, S: System> Exploration<'s, S> {
             system,
             // States have numbers of 32 bits.
             limit: limit.clamp(1, u32::MAX.into()),
-            known: Table::new(),
+            known: Table::numbered(),
             origins: Vec::new(),
             goals: Vec::new(),
             backwards: Vec::new(),

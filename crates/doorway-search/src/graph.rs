@@ -15,6 +15,16 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// The ends of the steps of each state, and the target and the tag of each step.
+    pub(super) fn parts(&self) -> (&[u32], &[u32], &[Tag]) {
+        (&self.ends, &self.targets, &self.tags)
+    }
+
+    /// The graph that has these [parts](Self::parts).
+    pub(super) fn of_parts(ends: Vec<u32>, targets: Vec<u32>, tags: Vec<Tag>) -> Self {
+        Self { ends, targets, tags }
+    }
+
     /// Make room for more states and steps.
     pub(super) fn reserve(&mut self, states: usize, steps: usize) {
         self.ends.reserve(states);

@@ -166,6 +166,12 @@
 //!   fairness).
 //! - [`Waits`] tells how often a waiting process is overtaken.
 //!
+//! # Searches that take long
+//!
+//! [`Search::run`] stops when its `watch` function says so. [`Search::keep`] then writes the search
+//! to a file, and [`Search::continued`] reads it again, in another process too. The result is the
+//! same as that of a search in one go.
+//!
 //! # Fingerprints
 //!
 //! States are told apart by 64-bit fingerprints, not by their values. Two different states with the
@@ -193,7 +199,7 @@ pub use fingerprint::fingerprint;
 pub use graph::{Graph, NOWHERE};
 pub use model::{Deed, Model, NOT_FOLLOWED, Successors, Tag, Wrong};
 pub use report::{Outcome, Report};
-pub use search::{End, Progress, Scope, Search};
+pub use search::{End, KeptError, Progress, Scope, Search};
 pub use system::System;
 pub use waits::Waits;
 

@@ -67,6 +67,16 @@ impl Tag {
         Self((actor % Self::ACTORS) as u16 | deed << 5 | (sends.min(255) as u16) << 8)
     }
 
+    /// The tag as a number.
+    pub(super) fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// The tag of this number.
+    pub(super) fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
     /// The node that took the step.
     pub fn actor(self) -> usize {
         usize::from(self.0) % Self::ACTORS

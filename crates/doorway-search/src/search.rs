@@ -2,9 +2,11 @@
 //! number of cores: rounds and shards are fixed, and only the threads that work on them differ.
 
 mod found;
+mod kept;
 mod layer;
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -14,7 +16,9 @@ use super::model::{Model, NOT_FOLLOWED, Successors, Wrong};
 use super::share::{share, thread_pool};
 use super::table::Table;
 use found::{Batch, Fresh, Unknown, put_in};
+pub use kept::KeptError;
 use layer::{Layer, Part};
+use ways::Ways;
 
 /// How far a search goes, and what it keeps.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +90,15 @@ pub struct Search<'m> {
     model: &'m dyn Model,
     scope: Scope,
     shards: Vec<Table>,
-    /// The state from which each state was first reached; the first state's is itself.
-    parents: Vec<u32>,
+    /// How each state was first reached. What is said of the first state has no meaning.
+    ways: Ways,
     /// The end of each layer after the first: the number of the first state beyond it.
     layers: Vec<u32>,
+    /// The number of states that have been expanded.
+    expanded: u32,
+    /// If the search has stopped: the states that are not expanded, the rest of a layer and what
+    /// was found of the next.
+    open: Option<(Layer, Layer)>,
     graph: Graph,
     progress: Progress,
 }
@@ -97,25 +106,27 @@ pub struct Search<'m> {
 impl<'m> Search<'m> {
     /// Prepare a search. Nothing is visited yet.
     pub fn new(model: &'m dyn Model, scope: Scope) -> Self {
-        let shards = (0..SHARDS).map(|_| Table::new()).collect();
-        let progress = Progress::default();
-        let (parents, layers, graph) = (Vec::new(), Vec::new(), Graph::default());
-        Self { model, scope, shards, parents, layers, graph, progress }
+        let table = if scope.record { Table::numbered } else { Table::plain };
+        let shards = (0..SHARDS).map(|_| table()).collect();
+        Self {
+            model,
+            scope,
+            shards,
+            ways: Ways::default(),
+            layers: Vec::new(),
+            expanded: 0,
+            open: None,
+            graph: Graph::default(),
+            progress: Progress::default(),
+        }
     }
 
     /// Visit all states. After each round `watch` is told the progress; if it returns `false`, the
-    /// search stops.
+    /// search stops. If the search has stopped before, it goes on there.
     pub fn run(&mut self, watch: &mut dyn FnMut(&Progress) -> bool) -> End {
-        let (rows, print) = self.model.first();
-        let print = print.max(1);
         let pool = thread_pool(self.scope.threads);
-        self.shards[shard(print)].reserve(1);
-        let _ = self.shards[shard(print)].insert(print, 0);
-        self.parents.push(0);
-        self.progress.states = 1;
-        let mut layer = Layer { parts: vec![Part { begin: 0, rows, prints: vec![print] }] };
+        let (mut layer, mut next) = self.open.take().unwrap_or_else(|| self.first());
         loop {
-            let mut next = Layer::default();
             let mut wrong: Option<(Wrong, u32)> = None;
             let numbers = layer.numbers();
             for from in numbers.clone().step_by(self.round_size()) {
@@ -126,9 +137,11 @@ impl<'m> Search<'m> {
                     }
                     _ => self.round(true, &layer, from..to, &mut next),
                 };
+                self.expanded = to;
                 // A broken state is nearer than a broken step of the same layer.
                 wrong = [wrong, found].into_iter().flatten().min();
                 self.progress.bytes = self.progress.bytes.max(self.bytes(&layer, &next));
+                layer.forget(to);
                 let end = if !watch(&self.progress) {
                     End::Stopped
                 } else if self.is_beyond_limit() {
@@ -140,6 +153,7 @@ impl<'m> Search<'m> {
                 };
                 // A violation that was found is reported even if another may be one step nearer.
                 if wrong.is_none() {
+                    self.open = Some((layer, next));
                     return end;
                 }
                 break;
@@ -151,9 +165,21 @@ impl<'m> Search<'m> {
                 return End::Exhausted;
             }
             self.progress.depth += 1;
-            self.layers.push(self.parents.len() as u32);
-            layer = next;
+            self.layers.push(self.ways.len());
+            layer = std::mem::take(&mut next);
         }
+    }
+
+    /// The layer of the first state, and the empty one after it.
+    fn first(&mut self) -> (Layer, Layer) {
+        let (rows, print) = self.model.first();
+        let print = print.max(1);
+        self.shards[shard(print)].reserve(1);
+        let _ = self.shards[shard(print)].insert(print, 0);
+        self.ways.extend(&[0], &[0]);
+        self.progress.states = 1;
+        let part = Part { begin: 0, rows, prints: vec![print] };
+        (Layer { parts: vec![part] }, Layer::default())
     }
 
     /// The number of states that are expanded in one round.
@@ -185,21 +211,21 @@ impl<'m> Search<'m> {
         let chunks = numbers.step_by(chunk).map(|at| at..to.min(at + chunk as u32)).collect();
         let mut batches = share(alone, chunks, |numbers| self.expand(layer, numbers));
 
-        let width = self.model.width();
+        let (width, record) = (self.model.width(), self.scope.record);
         let shards = self.shards.iter_mut().enumerate().collect();
         let fresh: Vec<Fresh> =
-            share(alone, shards, |(shard, table)| put_in(table, shard, width, &batches));
+            share(alone, shards, |(shard, table)| put_in(table, shard, width, record, &batches));
 
         let mut bases = Vec::new();
-        for (table, Fresh { places, sources, .. }) in self.shards.iter_mut().zip(&fresh) {
-            let base = self.parents.len() as u32;
-            for place in places {
+        for (table, fresh) in self.shards.iter_mut().zip(&fresh) {
+            let base = self.ways.len();
+            for place in &fresh.places {
                 *table.number(*place) += base;
             }
-            self.parents.extend_from_slice(sources);
+            self.ways.extend(&fresh.sources, &fresh.ordinals);
             bases.push(base);
         }
-        self.progress.states = self.parents.len() as u64;
+        self.progress.states = u64::from(self.ways.len());
         self.progress.steps += batches.iter().map(|batch| batch.steps).sum::<u64>();
         if self.scope.record {
             self.record(&mut batches, &fresh, &bases);
@@ -236,7 +262,7 @@ impl<'m> Search<'m> {
             let wrong = Some((what, number));
             batch.wrong = [batch.wrong, wrong].into_iter().flatten().min();
         }
-        for (print, tag, row) in successors.iter(self.model.width()) {
+        for (ordinal, (print, tag, row)) in (0..).zip(successors.iter(self.model.width())) {
             let known = match print {
                 NOT_FOLLOWED => Some(NOWHERE),
                 _ => self.shards[shard(print)].find(print),
@@ -246,6 +272,7 @@ impl<'m> Search<'m> {
                 unknown.rows.extend_from_slice(row);
                 unknown.prints.push(print);
                 unknown.sources.push(number);
+                unknown.ordinals.push(ordinal);
                 if self.scope.record {
                     unknown.edges.push(batch.targets.len());
                 }
@@ -280,25 +307,13 @@ impl<'m> Search<'m> {
     /// The path by which a state was first reached: each step by its position among the successors
     /// of its state.
     pub fn way(&self, mut state: u32) -> Vec<u32> {
-        let mut stops = vec![];
-        while state != 0 {
-            stops.push(state);
-            state = self.parents[state as usize];
-        }
-        let (mut row, mut print) = self.model.first();
         let mut way = Vec::new();
-        let mut successors = Successors::default();
-        for stop in stops.into_iter().rev() {
-            successors.clear();
-            self.model.expand(&row, print, &mut successors);
-            let is_stop = |print: u64| self.shards[shard(print)].find(print) == Some(stop);
-            let mut numbered = (0..).zip(successors.iter(self.model.width()));
-            let (ordinal, (there, _, found)) = numbered
-                .find(|(_, (print, ..))| is_stop(*print))
-                .expect("a parent leads to its child");
+        while state != 0 {
+            let (source, ordinal) = self.ways.get(state);
             way.push(ordinal);
-            (row, print) = (found.to_vec(), there);
+            state = source;
         }
+        way.reverse();
         way
     }
 
@@ -347,7 +362,7 @@ impl<'m> Search<'m> {
 
     fn bytes(&self, layer: &Layer, next: &Layer) -> u64 {
         let tables: u64 = self.shards.iter().map(Table::bytes).sum();
-        let states = layer.bytes() + next.bytes() + self.parents.capacity() * 4;
+        let states = layer.bytes() + next.bytes() + self.ways.bytes();
         tables + self.graph.bytes() + states as u64
     }
 }

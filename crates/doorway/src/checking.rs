@@ -1,5 +1,7 @@
 //! Runs a check: measures the time, shows the progress, and stops at limits or on Ctrl-C.
 
+use std::convert::Infallible;
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use doorway_lab::check::{Case, Progress, Report, Verdict};
+use doorway_lab::check::{Case, KeptError, Progress, Report, Verdict};
 use doorway_lab::numbers::grouped;
 use indicatif::{HumanBytes, HumanDuration};
 
 use crate::estimate::Estimate;
+use crate::failure::Usage;
 use crate::progress::Meter;
 
 /// A flag that Ctrl-C raises.
@@ -118,11 +121,46 @@ fn rounded(number: u64) -> String {
 
 /// Check a case in at most this many gigabytes of memory.
 pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
+    let run = |watch: &mut Watch<'_>| Ok::<_, Infallible>(case.run(watch));
+    let Ok(checked) = watched(case, gigabytes, interrupt, run);
+    checked
+}
+
+/// Check a case, or go on with a check that `file` keeps.
+pub(crate) fn resume(
+    case: &Case,
+    file: &Path,
+    gigabytes: u64,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Checked> {
+    let shown = file.display();
+    watched(case, gigabytes, interrupt, |watch| case.resume(file, watch)).map_err(|error| {
+        match error {
+            KeptError::Io(error) => {
+                anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
+            }
+            error => Usage(format!(
+                "cannot go on with {shown}: {error}; give the options of the first run, or remove \
+                 the file"
+            ))
+            .into(),
+        }
+    })
+}
+
+type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
+
+fn watched<E>(
+    case: &Case,
+    gigabytes: u64,
+    interrupt: &Interrupt,
+    run: impl FnOnce(&mut Watch<'_>) -> Result<Report, E>,
+) -> Result<Checked, E> {
     let most = gigabytes.saturating_mul(1_000_000_000);
     let name = case.algorithm.info().name;
     let mut meter = SearchMeter::new(name, "worlds");
     let mut stop = Stop::Worlds;
-    let mut watch = |progress: &Progress| {
+    let report = run(&mut |progress: &Progress| {
         meter.tell(progress);
         if interrupt.is_raised() {
             stop = Stop::Person;
@@ -130,10 +168,9 @@ pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Check
             stop = Stop::Memory;
         }
         stop == Stop::Worlds
-    };
-    let report = case.run(&mut watch);
+    })?;
     let stop = (report.verdict == Verdict::NotExhausted).then_some(stop);
-    Checked { report, seconds: meter.seconds(), stop }
+    Ok(Checked { report, seconds: meter.seconds(), stop })
 }
 
 #[cfg(test)]

@@ -177,19 +177,12 @@ enum GraphShape {
     Edges(Vec<(NodeId, NodeId)>),
 }
 
-/// The largest mesh. It has N(N-1)/2 edges, all kept in memory.
-const LARGEST_MESH: usize = 5000;
-
 impl GraphShape {
     fn build(&self, size: usize) -> Result<Graph, GroupError> {
         match self {
             Self::Ring => Ok(Graph::ring(size)),
-            Self::Mesh if size > LARGEST_MESH => {
-                let reason = format!("a mesh has at most {LARGEST_MESH} nodes, not {size}");
-                Err(GroupError::new(reason))
-            }
-            Self::Mesh => Ok(Graph::mesh(size)),
-            Self::Tree(shape) => Graph::new(size, tree_edges(*shape, size)?),
+            Self::Mesh => Graph::mesh(size),
+            Self::Tree(shape) => Ok(Graph::of_tree(&Tree::new(*shape, size)?)),
             Self::Edges(edges) => Graph::new(size, edges.iter().copied()),
         }
     }

@@ -10,7 +10,6 @@ use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
 use doorway_lab::check::{Case, Verdict};
-use doorway_lab::numbers::grouped;
 
 use crate::checking::{self, Interrupt};
 use crate::commands::list::channel;
@@ -18,7 +17,10 @@ use crate::failure::NotExhausted;
 
 /// The limit on the worlds of each check.
 const MOST_WORLDS: u64 = 10_000_000;
-/// The limit if nodes ask forever: each world then costs more.
+/// The limit if up to three nodes ask for ever, and if more do.
+const MOST_SETTLED: u64 = 20_000_000;
+const MOST_SETTLED_OF_FOUR: u64 = 5_000_000;
+/// The limit if there are infinitely many worlds.
 const MOST_ENDLESS: u64 = 500_000;
 /// The limit if nodes record a history.
 const MOST_WITH_HISTORY: u64 = 500_000;
@@ -46,12 +48,24 @@ every world that can be reached. It checks four properties:
 fewest and the most of any complete run, where runs end. *Depth* is the distance of the farthest
 world. Worlds are told apart by 64-bit fingerprints: with ten million worlds, the probability that
 two were mistaken for one is below 3e-6. `not exhausted` means only that there are more worlds than
-the checker visited. If a property is violated, the number is the length of the shortest
-counterexample, and the other properties were not decided.
+the checker visited; the last column says why. If nodes ask for ever, the checker compares worlds by
+what they can still do: it *settles* them, and the numbers that only grow drop out. Where a number
+grows that cannot drop out, there are infinitely many worlds, and the row says which number it is.
+If a property is violated, the number is the length of the shortest counterexample, and the other
+properties were not decided.
 
 Groups with permits have two. Quorums, trees and weights are the defaults of the command, and seven
 nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only nodes 2 to 5 ask, and
 `one writes` that all other nodes ask for shared mode.
+
+";
+
+const ARRANGEMENTS: &str = "
+## Arrangements
+
+These are the arrangements of the members that a rule of the lock service can choose: quorums,
+weights, trees, links, permits per node and the coordinator. The options are those of `doorway
+check`; `--seats` is `permits_per_node` in a rule.
 
 ";
 
@@ -132,6 +146,8 @@ pub(crate) fn checked(
     let entries = only.map_or(ALL, std::slice::from_ref);
     out.write_all(CHECKED.as_bytes())?;
     table(out, entries, interrupt, census::plan)?;
+    out.write_all(ARRANGEMENTS.as_bytes())?;
+    arrangements(out, entries, interrupt)?;
     out.write_all(HISTORIES.as_bytes())?;
     heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
     for entry in entries.iter().filter(|entry| entry.info.refuted.is_none()) {
@@ -141,7 +157,7 @@ pub(crate) fn checked(
     table(out, entries, interrupt, census::withdrawals)
 }
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "algorithm",
     "nodes",
     "each asks",
@@ -157,6 +173,7 @@ const COLUMNS: [&str; 15] = [
     "depth",
     "seconds",
     "MB",
+    "why it does not end",
 ];
 
 /// Write a table with the rows that `plan` has for each of these algorithms.
@@ -169,16 +186,55 @@ fn table(
     heading(out, &COLUMNS)?;
     for entry in entries {
         let (info, algorithm) = (&entry.info, AnyAlgorithm::from(entry));
+        let mut open = false;
         for attempts in plan(info) {
             for attempt in attempts {
-                let endless = attempt.times == FOREVER;
-                let most = if endless { MOST_ENDLESS } else { MOST_WORLDS };
-                let Ok(case) = attempt.case(algorithm, most) else { continue };
+                if attempt.is_beyond_four() && open {
+                    continue;
+                }
+                let Ok(case) = attempt.case(algorithm, most(info, &attempt)) else { continue };
                 let checked = check(case, interrupt)?;
                 line(out, &row(info, &attempt, &checked))?;
                 if checked.report.verdict != Verdict::NotExhausted {
                     break;
                 }
+                open |= attempt.times == FOREVER;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The limit on the worlds of a group.
+fn most(info: &Info, attempt: &Attempt) -> u64 {
+    match (attempt.times, attempt.size) {
+        (FOREVER, _) if census::why_endless(info, attempt).is_some() => MOST_ENDLESS,
+        (FOREVER, ..=3) => MOST_SETTLED,
+        (FOREVER, _) => MOST_SETTLED_OF_FOUR,
+        _ => MOST_WORLDS,
+    }
+}
+
+/// Write the table of arrangements.
+fn arrangements(
+    out: &mut dyn Write,
+    entries: &[Entry],
+    interrupt: &Interrupt,
+) -> anyhow::Result<()> {
+    let mut columns = COLUMNS.to_vec();
+    columns.insert(1, "arrangement");
+    heading(out, &columns)?;
+    for arranged in census::arrangements() {
+        let entry = entries.iter().find(|entry| entry.info.name == arranged.algorithm);
+        let Some(Entry { info, .. }) = entry else { continue };
+        for attempt in &arranged.attempts {
+            let Ok(case) = arranged.case(attempt, most(info, attempt)) else { continue };
+            let checked = check(case, interrupt)?;
+            let mut cells = row(info, attempt, &checked);
+            cells.insert(1, format!("`{}`", arranged.title));
+            line(out, &cells)?;
+            if checked.report.verdict != Verdict::NotExhausted {
+                break;
             }
         }
     }
@@ -226,14 +282,7 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
 }
 
 fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
-    let progress = checked.report.progress;
-    let counts = [
-        grouped(progress.states),
-        grouped(progress.steps),
-        progress.depth.to_string(),
-        format!("{:.2}", checked.seconds),
-        format!("{:.1}", progress.bytes as f64 / 1e6),
-    ];
+    let counts = census::counts(info, attempt, &checked.report, checked.seconds);
     census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
 }
 

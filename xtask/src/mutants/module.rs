@@ -7,14 +7,14 @@ use crate::tidy::ALGORITHMS;
 const TESTS: &str = "crates/doorway-lab/tests/checks/";
 
 /// An algorithm's file, and the files in the folder of its name.
-pub(super) struct Module<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Module<'a> {
+    pub(crate) name: &'a str,
     pub(super) files: Vec<&'a File>,
 }
 
 impl<'a> Module<'a> {
     /// Every module, the smallest first.
-    pub(super) fn all(files: &'a [File]) -> Vec<Self> {
+    pub(crate) fn all(files: &'a [File]) -> Vec<Self> {
         let mut modules: Vec<Module<'a>> = Vec::new();
         for file in files.iter().filter(|file| file.is_source()) {
             let Some(inner) = file.path.strip_prefix(ALGORITHMS) else { continue };
@@ -34,12 +34,12 @@ impl<'a> Module<'a> {
     }
 
     /// Does its code contain this text?
-    pub(super) fn says(&self, what: &str) -> bool {
+    pub(crate) fn says(&self, what: &str) -> bool {
         self.texts().any(|text| text.contains(what))
     }
 
     /// Its name, and the names of the modules that use it.
-    pub(super) fn with_users(&self, modules: &[Self]) -> Vec<&'a str> {
+    pub(crate) fn with_users(&self, modules: &[Self]) -> Vec<&'a str> {
         let path = format!("{}::", self.name);
         let users = modules.iter().filter(|other| other.name == self.name || other.says(&path));
         users.map(|module| module.name).collect()
@@ -47,9 +47,13 @@ impl<'a> Module<'a> {
 
     /// A hash of its code (FNV-1a).
     pub(super) fn fingerprint(&self) -> String {
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        let hash = self.texts().flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, step);
-        format!("{hash:016x}")
+        hash(self.texts())
+    }
+
+    /// A hash of its code without comments.
+    pub(crate) fn code_fingerprint(&self) -> String {
+        let lines = self.texts().flat_map(str::lines).map(str::trim);
+        hash(lines.filter(|line| !line.starts_with("//")))
     }
 
     /// The modules of the program `checks` that mention it.
@@ -60,6 +64,13 @@ impl<'a> Module<'a> {
         modules.dedup();
         modules
     }
+}
+
+/// FNV-1a.
+fn hash<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    let hash = texts.flat_map(str::bytes).fold(0xcbf2_9ce4_8422_2325, step);
+    format!("{hash:016x}")
 }
 
 /// The module of the program `checks` that a file is part of.

@@ -43,6 +43,22 @@ pub enum Message {
     Release(u64),
 }
 
+impl Message {
+    fn clock(&self) -> u64 {
+        let (Self::Request(clock) | Self::Ack(clock) | Self::Release(clock)) = self;
+        *clock
+    }
+
+    fn clock_mut(&mut self) -> &mut u64 {
+        let (Self::Request(clock) | Self::Ack(clock) | Self::Release(clock)) = self;
+        clock
+    }
+
+    fn is_request(&self) -> bool {
+        matches!(self, Self::Request(_))
+    }
+}
+
 /// The state of one node in Lamport's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lamport {
@@ -104,8 +120,8 @@ impl Algorithm for Lamport {
         message: Message,
         out: &mut Effects<Message>,
     ) {
-        let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) = message;
-        let later = self.request.is_some_and(|ours| ours < Timestamp { clock, node: from });
+        let clock = message.clock();
+        let later = self.is_before(clock, from);
         let waiting = self.waiting();
         let settled = self.request.is_some() && !self.awaited.contains(from);
         let pending = self.ahead.contains(from) || self.behind.contains(from);
@@ -163,20 +179,55 @@ impl Algorithm for Lamport {
         self.ahead.is_empty().then_some(self.clock)
     }
 
+    /// The number of a message matters only if it raises its receiver's clock, or compares with the
+    /// receiver's request. It becomes 0 if it does neither, now or later, and then an ACK is
+    /// dropped. If it only compares, it becomes the receiver's clock. The number of a request
+    /// becomes 0 when every message that can still arrive is later.
     fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
+        let nodes = &snapshot.nodes;
+        for mail in &mut snapshot.mail {
+            let receiver = nodes.iter().find(|node| node.me == mail.to);
+            if let Some(node) = receiver.filter(|node| mail.message.clock() <= node.clock) {
+                let compares = node.awaited.contains(mail.from) || mail.message.is_request();
+                let later = compares && node.is_before(mail.message.clock(), mail.from);
+                *mail.message.clock_mut() = if later { node.clock } else { 0 };
+            }
+        }
+        snapshot.mail.retain(|mail| mail.message != Message::Ack(0));
+        let oldest: Vec<bool> = nodes.iter().map(|node| node.is_oldest(snapshot)).collect();
+        for (node, _) in snapshot.nodes.iter_mut().zip(oldest).filter(|(_, oldest)| *oldest) {
+            node.request = Some(Timestamp { clock: 0, node: node.me });
+        }
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| {
             each(&mut node.clock);
-            node.request.iter_mut().for_each(|request| each(&mut request.clock));
+            let request = node.request.iter_mut().filter(|request| request.clock > 0);
+            request.for_each(|request| each(&mut request.clock));
         };
-        snapshot.rebase(of_node, |mail, each| {
-            let (Message::Request(clock) | Message::Ack(clock) | Message::Release(clock)) =
-                &mut mail.message;
-            each(clock);
+        let counter = |node: &Self| node.clock;
+        snapshot.rebase_with_ranks(1, counter, of_node, |mail, each| {
+            if mail.message.clock() > 0 {
+                each(mail.message.clock_mut());
+            }
         });
     }
 }
 
 impl Lamport {
+    /// Whether our request comes before a message with this clock and sender.
+    fn is_before(&self, clock: u64, from: NodeId) -> bool {
+        self.request.is_some_and(|ours| ours < Timestamp { clock, node: from })
+    }
+
+    /// Whether we await nothing, and our request is older than every request that can still arrive.
+    fn is_oldest(&self, snapshot: &Snapshot<Self>) -> bool {
+        let Some(ours) = self.request else { return false };
+        let to_us = |mail: &&Mail<Message>| mail.to == self.me && mail.message.is_request();
+        let mut mail = snapshot.mail.iter().filter(to_us);
+        self.awaited.is_empty()
+            && snapshot.nodes.iter().all(|node| node.clock >= ours.clock)
+            && mail.all(|mail| self.is_before(mail.message.clock(), mail.from))
+    }
+
     fn waiting(&self) -> bool {
         self.request.is_some() && !(self.awaited.is_empty() && self.ahead.is_empty())
     }

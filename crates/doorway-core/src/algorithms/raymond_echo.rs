@@ -8,17 +8,25 @@
 //!
 //! # Rules
 //!
-//! 1. To start a wave: send EXPLORE to all neighbours.
-//! 2. On EXPLORE of a better wave than any before, one with a smaller initiator: forget the worse
+//! 1. To ask: wait for GO. If no wave has come yet, send WAKE to the initiator with the smallest
+//!    number.
+//! 2. On WAKE: start the wave, unless it has started.
+//! 3. To start a wave: send EXPLORE to all neighbours.
+//! 4. On EXPLORE of a better wave than any before, one with a smaller initiator: forget the worse
 //!    wave, make the sender the parent, and send EXPLORE to all other neighbours. Ignore messages
 //!    of a worse wave.
-//! 3. On EXPLORE or ECHO of the present wave: this neighbour has answered; if ECHO, it is a child.
-//! 4. When all neighbours have answered: send ECHO to the parent. At the initiator the wave is
+//! 5. On EXPLORE or ECHO of the present wave: this neighbour has answered; if ECHO, it is a child.
+//! 6. When all neighbours have answered: send ECHO to the parent. At the initiator the wave is
 //!    over: the token is here, and GO is sent to all children.
-//! 5. On GO: point at the parent, and send GO to all children. From then on REQUEST and PRIVILEGE
+//! 7. On GO: point at the parent, and send GO to all children. From then on REQUEST and PRIVILEGE
 //!    as in `raymond-tree`. A node whose client has asked before asks now.
 //!
 //! If a node is inside when the group begins, it has the token, and it alone starts a wave.
+//!
+//! A lock service begins a lock at a node when a client or a message first needs it there. An
+//! initiator that nobody has asked sleeps until then. WAKE makes it begin, and so it starts its
+//! wave. Chang's nodes know only their neighbours. Here they know
+//! the initiators too, so WAKE goes straight to one of them, along no edge of the graph.
 //!
 //! # Why it is right
 //!
@@ -26,7 +34,8 @@
 //! A wave is over only when every node has joined it and found no better one, so only the best wave
 //! ends, and no node changes its parent after that. Hence there is one token, and all pointers lead
 //! to it before any node sends REQUEST. A wave brings one message from each neighbour, so the order
-//! of delivery does not matter.
+//! of delivery does not matter. A node that no wave has reached knows that none is over, so its
+//! WAKE comes in time; where a wave has begun already, WAKE changes nothing.
 
 use super::prelude::*;
 use super::raymond_tree::{self, RaymondTree};
@@ -34,6 +43,8 @@ use super::raymond_tree::{self, RaymondTree};
 /// The messages of the wave, which name its initiator, and those of Raymond's algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
+    /// A client has asked me, and no wave has come yet.
+    Wake,
     /// The wave goes out.
     Explore(NodeId),
     /// The wave comes back: it has reached all nodes behind me.
@@ -61,7 +72,8 @@ pub struct RaymondEcho {
     me: NodeId,
     /// The initiator of the best wave so far.
     wave: Option<NodeId>,
-    /// The neighbour from which that wave came, or this node if the wave is its own.
+    /// The neighbour from which that wave came, or this node if the wave is its own. Before any
+    /// wave: the initiator to wake.
     parent: NodeId,
     /// The neighbours that have not yet answered in that wave.
     awaited: NodeSet,
@@ -85,7 +97,7 @@ impl Algorithm for RaymondEcho {
         year: 1982,
         kind: Kind::Token,
         needs: Needs::Graph,
-        // Not served: a service knows its nodes, so raymond-tree can do without the wave.
+        served: true,
         messages: Claim {
             least: Formula::ZERO,
             most: Formula { text: "2(N-1) after the wave", of: |g| 2.0 * f64::from(g.size() - 1) },
@@ -100,10 +112,11 @@ impl Algorithm for RaymondEcho {
         let inside = start.holder(me).is_some();
         let alone = !start.holders.is_empty();
         let initiator = if alone { inside } else { group.initiators().contains(me) };
+        let first = if alone { Some(start.token()) } else { group.initiators().iter().next() };
         Self {
             me,
             wave: initiator.then_some(me),
-            parent: me,
+            parent: first.filter(|_| !initiator).unwrap_or(me),
             awaited: group.graph().neighbours(me).iter().copied().collect(),
             children: NodeSet::new(),
             stands: inside,
@@ -119,10 +132,19 @@ impl Algorithm for RaymondEcho {
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
+        if self.wave.is_none() {
+            out.send(self.parent, Message::Wake);
+        }
         self.tree.ask(out);
     }
 
     fn receive(&mut self, group: &Group, from: NodeId, msg: Message, out: &mut Effects<Message>) {
+        if msg == Message::Wake {
+            if self.wave.is_none() {
+                out.reject("a WAKE to a node that starts no wave");
+            }
+            return; // An initiator has started its wave as it began.
+        }
         let neighbours = group.graph().neighbours(self.me);
         if neighbours.binary_search(&from).is_err() {
             return out.reject("a message from a node that is not a neighbour");
@@ -156,6 +178,7 @@ impl Algorithm for RaymondEcho {
                 out.reject("a GO before the echo, or a second GO");
             }
             Message::Go => self.go(out),
+            Message::Wake => {}
             Message::Request => self.handle(from, raymond_tree::Message::Request, out),
             Message::Privilege => self.handle(from, raymond_tree::Message::Privilege, out),
         }

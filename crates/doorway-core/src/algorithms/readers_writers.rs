@@ -106,10 +106,13 @@ impl Algorithm for ReadersWriters {
         (*message == Message::Reply).then_some(to)
     }
 
-    fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
-        let gap = ricart_agrawala::gap(group, snapshot.withdrawals);
+    /// Readers do not wait for each other. So the number of a reader that waits for a writer falls
+    /// behind while another reader asks again and again. But every node has seen the numbers of
+    /// these requests, and none counts on from below.
+    fn settle(_group: &Group, snapshot: &mut Snapshot<Self>) {
         let of_node = |node: &mut Self, each: NumberVisitor<'_>| node.agreement.numbers(each);
-        snapshot.rebase_with_gap(gap, of_node, |mail, each| {
+        let counter = |node: &Self| node.agreement.highest();
+        snapshot.rebase_with_ranks(0, counter, of_node, |mail, each| {
             if let Message::Request(clock, _) = &mut mail.message {
                 each(clock);
             }

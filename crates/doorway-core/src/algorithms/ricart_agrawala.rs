@@ -196,6 +196,11 @@ impl RicartAgrawala {
         self.highest = self.highest.max(clock);
     }
 
+    /// The highest sequence number that we have seen.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
     /// Call `each` with the sequence numbers of this node. They form one family with those of all
     /// requests under way.
     pub(super) fn numbers(&mut self, each: NumberVisitor<'_>) {

@@ -374,16 +374,18 @@ static LOCK: Table = Table {
             "tree",
             Text("chain, star, balanced:K, or the parent of each member, as \"b=a, c=a\""),
             Example("star"),
-            "The tree of `raymond-tree`, and of `suzuki-kasami` with the topology `tree`: chain, \
-             star or balanced:K with the first member as the root, or the parent of each member \
-             but the root, as \"b=a, c=a, d=b\". Without this key it is balanced:2.",
+            "The tree of `raymond-tree`, and of `suzuki-kasami` and `raymond-echo` with the \
+             topology `tree`: chain, star or balanced:K with the first member as the root, or the \
+             parent of each member but the root, as \"b=a, c=a, d=b\". Without this key it is \
+             balanced:2.",
         ),
         key(
             "topology",
             Text("mesh, ring or tree"),
             Example("ring"),
-            "The links along which the messages of `suzuki-kasami` travel: mesh, ring or tree. \
-             Without this key it is mesh.",
+            "The links along which the messages of `suzuki-kasami` travel, or over which the wave \
+             of `raymond-echo` builds its tree: mesh, ring or tree. Without this key it is mesh \
+             for `suzuki-kasami` and ring for `raymond-echo`.",
         ),
         key(
             "coordinator",

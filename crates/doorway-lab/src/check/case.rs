@@ -1,11 +1,12 @@
 //! A check described as data. The command line, the tables and the tests build it.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use doorway_core::{Channel, Fault, Group, Mode, Start};
 
-use super::{Check, Judge, Progress, Report, SearchTargets};
+use super::{Check, Judge, KeptError, KeptSearch, Progress, Report, SearchTargets};
 use crate::erased::AnyAlgorithm;
 use crate::watch::{Charges, Fences, Order, charge, fence, order};
 use crate::{Choice, Limits, Victims, Violation, World, script};
@@ -130,17 +131,30 @@ impl Case {
     /// Run the check. `watch` is called with the progress from time to time and stops the check by
     /// returning `false`.
     pub fn run(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
+        self.check(&self.world()).run_watched(watch)
+    }
+
+    /// Run the check, or go on with it. If it stops before its end, `file` keeps what is known, and
+    /// the next call with this case and this file goes on from there. The file is removed when the
+    /// check has ended.
+    pub fn resume(
+        &self,
+        file: &Path,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Report, KeptError> {
+        self.check(&self.world()).run_from(Some(&KeptSearch::new(file, self)), watch)
+    }
+
+    fn check<'a>(&self, world: &'a World) -> Check<'a> {
         let judge: Option<&Judge> = self.history.map(History::judge);
-        let world = self.world();
-        let check = Check {
+        Check {
             threads: self.threads,
             targets: self.targets,
             // Starvation does not depend on a history, so it is looked for without one.
             waiting: self.waiting && judge.is_none(),
             judge,
-            ..Check::new(&world, self.limit)
-        };
-        check.run_watched(watch)
+            ..Check::new(world, self.limit)
+        }
     }
 
     /// The script commands that make the choices of a counterexample: those of `trace`, and those

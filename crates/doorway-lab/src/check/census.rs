@@ -1,11 +1,13 @@
 //! Which groups of each algorithm are checked for the table of docs/checked.md: the largest that
 //! can be exhausted.
 
-use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape, quorums};
+use doorway_core::tree::TreeShape;
+use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape, Wiring, quorums};
 
 use super::{Case, History, Property, Report, Verdict};
 use crate::FOREVER;
 use crate::erased::AnyAlgorithm;
+use crate::numbers::grouped;
 
 /// A group to be checked, and which of its nodes make how many requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +37,11 @@ impl Attempt {
 
     /// The case of an algorithm, whose search stops after `limit` worlds.
     pub fn case(&self, algorithm: AnyAlgorithm, limit: u64) -> Result<Case, GroupError> {
-        let group = self.group(algorithm.info())?;
+        Ok(self.case_of(algorithm, self.group(algorithm.info())?, limit))
+    }
+
+    /// The case of an algorithm in this group, whose search stops after `limit` worlds.
+    fn case_of(&self, algorithm: AnyAlgorithm, group: Group, limit: u64) -> Case {
         let withdrawing = self.withdrawing;
         let mut case = Case { withdrawing, limit, ..Case::new(algorithm, group, self.times) };
         for (node, asks) in case.acquires.iter_mut().enumerate() {
@@ -46,7 +52,7 @@ impl Attempt {
         if self.reading {
             case.acquires[..self.size - 1].iter_mut().for_each(|(_, mode)| *mode = Mode::Shared);
         }
-        Ok(case)
+        case
     }
 
     /// The group with its defaults, except for two things: an algorithm with permits gets two, and
@@ -59,6 +65,11 @@ impl Attempt {
             ..Shape::default()
         };
         info.group(self.size, &shape)
+    }
+
+    /// Whether this is a group of more than four nodes that ask for ever.
+    pub fn is_beyond_four(&self) -> bool {
+        self.times == FOREVER && self.size > 4
     }
 
     /// Which nodes make how many requests, in words.
@@ -82,11 +93,14 @@ impl Attempt {
 }
 
 /// The rows of the table. Each row lists attempts from the largest to the smallest, and the first
-/// one that can be exhausted is shown.
+/// one that can be exhausted is shown, with those before it. Five nodes that ask for ever are tried
+/// only if four could be exhausted.
 pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     let mut rows = vec![
         vec![Attempt::all(2, FOREVER)],
         vec![Attempt::all(3, FOREVER)],
+        vec![Attempt::all(4, FOREVER)],
+        vec![Attempt::all(5, FOREVER)],
         vec![Attempt::all(3, 3), Attempt::all(3, 2), Attempt::all(3, 1)],
         vec![
             Attempt::all(4, 2),
@@ -101,6 +115,7 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     if info.shared {
         let reading = |size, times| Attempt { reading: true, ..Attempt::all(size, times) };
         rows.push(vec![reading(3, FOREVER)]);
+        rows.push(vec![reading(4, FOREVER)]);
         rows.push(vec![reading(3, 3), reading(3, 2)]);
         rows.push(vec![reading(4, 1)]);
     }
@@ -121,10 +136,149 @@ pub fn withdrawals(info: &Info) -> Vec<Vec<Attempt>> {
     rows.map(|row| row.into_iter().map(withdrawing).collect()).collect()
 }
 
+/// An arrangement of the members, and the groups in which it is checked, the largest first.
+#[derive(Clone, Debug)]
+pub struct Arranged {
+    /// The name of the algorithm.
+    pub algorithm: &'static str,
+    /// The arrangement as options of the command, or in words.
+    pub title: &'static str,
+    /// The groups.
+    pub attempts: Vec<Attempt>,
+    shape: Shape,
+    coordinator: Option<NodeId>,
+}
+
+impl Arranged {
+    fn new(algorithm: &'static str, title: &'static str, shape: Shape) -> Self {
+        let attempts = vec![Attempt::all(4, FOREVER)];
+        Self { algorithm, title, attempts, shape, coordinator: None }
+    }
+
+    fn tried(self, attempts: &[Attempt]) -> Self {
+        Self { attempts: attempts.to_vec(), ..self }
+    }
+
+    /// The case of one of the groups, whose search stops after `limit` worlds.
+    pub fn case(&self, attempt: &Attempt, limit: u64) -> Result<Case, GroupError> {
+        let found = AnyAlgorithm::named(self.algorithm);
+        let algorithm = found.ok_or_else(|| GroupError::new("no such algorithm"))?;
+        let mut group = algorithm.info().group(attempt.size, &self.shape)?;
+        if let Some(coordinator) = self.coordinator {
+            group = group.with_coordinator(coordinator)?;
+        }
+        Ok(attempt.case_of(algorithm, group, limit))
+    }
+}
+
+/// Every arrangement that a rule of the lock service can choose.
+pub fn arrangements() -> Vec<Arranged> {
+    let asking = |title: &'static str, weights: Option<Vec<u32>>| {
+        let plan = title.split(' ').nth(1).unwrap_or_default().parse();
+        let quorums = Some(plan.expect("the title names quorums"));
+        let shape = Shape { quorums, weights, ..Shape::default() };
+        Arranged::new("maekawa", title, shape).tried(&[Attempt::all(4, 1)])
+    };
+    let quorums = |title| asking(title, None);
+    let voting = |title, weights: &[u32]| {
+        let shape = Shape { weights: Some(weights.to_vec()), ..Shape::default() };
+        let sizes = [Attempt::all(3, 1)];
+        Arranged::new("weighted-majority", title, shape).tried(&sizes)
+    };
+    let treed = |algorithm, title, tree| {
+        let wiring = (algorithm != "raymond-tree").then_some(Wiring::Tree);
+        Arranged::new(algorithm, title, Shape { tree: Some(tree), wiring, ..Shape::default() })
+    };
+    let wired = |algorithm, title, wiring| {
+        Arranged::new(algorithm, title, Shape { wiring: Some(wiring), ..Shape::default() })
+    };
+    let seated = |title, seats| {
+        let shape = Shape { permits: Some(3), seats: Some(seats), ..Shape::default() };
+        let sizes = [Attempt::all(3, 1)];
+        Arranged::new("raymond-k", title, shape).tried(&sizes)
+    };
+    let six = [Attempt::some(6, 0, 3)];
+    let mut all = vec![
+        quorums("--quorums projective-plane").tried(&[Attempt::some(7, 1, 4)]),
+        quorums("--quorums degenerate-plane"),
+        quorums("--quorums grid"),
+        quorums("--quorums triangle").tried(&six),
+        quorums("--quorums triangle:1").tried(&six),
+        quorums("--quorums triangle:2").tried(&six),
+        quorums("--quorums cyclic"),
+        quorums("--quorums majority"),
+        quorums("--quorums weighted"),
+        asking("--quorums weighted --weights 3,1,1,1", Some(vec![3, 1, 1, 1])),
+        quorums("--quorums 1,2;2,3;1,2,3;2,4"),
+        voting("--weights 0,1,2", &[0, 1, 2]),
+        voting("--weights 3,1,1", &[3, 1, 1]),
+    ];
+    for (tree, on_a_tree, title) in [
+        (TreeShape::Chain, "--topology tree --tree chain", "--tree chain"),
+        (TreeShape::Star, "--topology tree --tree star", "--tree star"),
+        (TreeShape::Balanced(3), "--topology tree --tree balanced:3", "--tree balanced:3"),
+    ] {
+        all.push(treed("raymond-tree", title, tree).tried(&[Attempt::all(5, FOREVER)]));
+        all.push(treed("suzuki-kasami", on_a_tree, tree));
+        all.push(treed("raymond-echo", on_a_tree, tree));
+    }
+    for (title, wiring) in [("--topology mesh", Wiring::Mesh), ("--topology ring", Wiring::Ring)] {
+        all.push(wired("suzuki-kasami", title, wiring));
+        all.push(wired("raymond-echo", title, wiring));
+    }
+    all.push(seated("--permits 3 --seats 1", 1));
+    all.push(seated("--permits 3 --seats 2", 2));
+    let central = Arranged::new("central", "coordinator: node 2", Shape::default());
+    all.push(Arranged { coordinator: Some(NodeId(1)), ..central });
+    all
+}
+
 /// The properties that need a history, with the groups in which they are checked.
 pub fn histories() -> impl Iterator<Item = (History, Attempt)> {
     let groups = [Attempt::all(2, 2), Attempt::all(3, 1)];
     History::ALL.into_iter().flat_map(move |(_, what)| groups.map(|group| (what, group)))
+}
+
+/// Why nodes that ask for ever lead to infinitely many worlds: the number that grows.
+///
+/// Everywhere else the settled worlds are finitely many.
+pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
+    const ENTERS: &str = "infinitely many: a node enters without the answer of a slow node, so the \
+                          messages in the channel to that node grow in number";
+    const GIVES_UP: &str = "infinitely many: a client asks and gives up before any message \
+                            arrives, so the messages in a channel grow in number";
+    const LAGS: &str = "infinitely many: the clock of a node that is not asked falls behind, and \
+                        the distance to the other clocks grows";
+    if attempt.times != FOREVER {
+        return None;
+    }
+    match (info.name, attempt.size) {
+        ("raymond-k", _) | ("raymond-k-scanned", 2) => Some(ENTERS),
+        ("majority", 3..) | ("weighted-majority", _) => Some(ENTERS),
+        ("lamport" | "majority", _) if attempt.withdrawing => Some(GIVES_UP),
+        ("maekawa" | "maekawa-eager", 3..) if attempt.withdrawing => Some(LAGS),
+        ("maekawa-printed" | "maekawa-slides-printed", 3) => Some(LAGS),
+        ("carvalho-roucairol", 4..) => Some(LAGS),
+        _ => None,
+    }
+}
+
+/// The counts at the end of a row, and why the search did not end, if it did not.
+pub fn counts(info: &Info, attempt: &Attempt, report: &Report, seconds: f64) -> Vec<String> {
+    let progress = report.progress;
+    let why = match (&report.verdict, why_endless(info, attempt)) {
+        (Verdict::Holds | Verdict::Violated { .. }, _) => "",
+        (Verdict::NotExhausted, Some(why)) => why,
+        (Verdict::NotExhausted, None) => "finitely many, but more than the limit",
+    };
+    vec![
+        grouped(progress.states),
+        grouped(progress.steps),
+        progress.depth.to_string(),
+        format!("{seconds:.2}"),
+        format!("{:.1}", progress.bytes as f64 / 1e6),
+        why.to_owned(),
+    ]
 }
 
 /// A row of the table up to its counts: which group was checked, what is known about each property,

@@ -21,6 +21,7 @@ mod codec;
 mod duties;
 mod interner;
 mod pack;
+mod resume;
 mod round;
 mod settled_rows;
 mod tables;
@@ -30,7 +31,7 @@ mod trail;
 mod waits;
 
 use doorway_core::{NodeId, Phase};
-pub use doorway_search::{Deed, End, Model, Progress, Scope, Successors, Tag, search};
+pub use doorway_search::{Deed, End, KeptError, Model, Progress, Scope, Successors, Tag, search};
 use doorway_search::{Search, fair_round};
 
 pub use case::{Case, History, Property};
@@ -38,6 +39,7 @@ pub use codec::Judge;
 use codec::WorldCodec;
 pub use pack::SearchTargets;
 use pack::{MAX_FAULTS, PackedModel};
+use resume::KeptSearch;
 pub use round::starved_by;
 
 use crate::{Choice, FOREVER, Violation, World};
@@ -133,6 +135,19 @@ impl<'a> Check<'a> {
     /// Run the check. `watch` is called with the progress from time to time and stops the check by
     /// returning `false`.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
+        match self.run_from(None, watch) {
+            Ok(report) => report,
+            Err(error) => unreachable!("no file is read or written: {error}"),
+        }
+    }
+
+    /// Run the check. If it stops before its end, it is kept in the file, and the next run goes on
+    /// there.
+    fn run_from(
+        &self,
+        file: Option<&KeptSearch<'_>>,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Report, KeptError> {
         let limits = self.world.limits();
         let settling = limits.acquires.iter().any(|(times, _)| *times == FOREVER);
         let faults = limits.losses.max(limits.duplicates);
@@ -145,8 +160,30 @@ impl<'a> Check<'a> {
         let codec = WorldCodec::new(self.world, self.targets, settling, self.judge);
         let packed = codec.packed();
         let scope = Scope { limit: self.limit, threads: self.threads, record: self.waiting };
-        let mut search = Search::new(&packed, scope);
+        let mut search = match file {
+            Some(file) => file.open(&packed, scope)?,
+            None => Search::new(&packed, scope),
+        };
         let end = search.run(watch);
+        let report = self.judge(&codec, &packed, &search, end, watch);
+        if let Some(file) = file {
+            match report.verdict {
+                Verdict::NotExhausted => file.keep(&search)?,
+                Verdict::Holds | Verdict::Violated { .. } => file.remove()?,
+            }
+        }
+        Ok(report)
+    }
+
+    /// What the end of a search says.
+    fn judge(
+        &self,
+        codec: &WorldCodec<'_>,
+        packed: &PackedModel<'_>,
+        search: &Search<'_>,
+        end: End,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Report {
         let report = |verdict, waiting| Report { verdict, progress: search.progress(), waiting };
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
@@ -163,7 +200,7 @@ impl<'a> Check<'a> {
             End::Exhausted => {
                 let progress = search.progress();
                 let mut go_on = || watch(&progress);
-                match self.look_into_waiting(&codec, &packed, &search, &mut go_on) {
+                match self.look_into_waiting(codec, packed, search, &mut go_on) {
                     None => report(Verdict::NotExhausted, None),
                     Some((verdict, waiting)) => report(verdict, Some(waiting)),
                 }

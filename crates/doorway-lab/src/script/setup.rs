@@ -230,7 +230,7 @@ fn graph(text: &str, size: usize) -> Result<Graph, String> {
     };
     match text {
         "ring" => Ok(Graph::ring(size)),
-        "mesh" => Ok(Graph::mesh(size)),
+        "mesh" => Graph::mesh(size).map_err(|error| error.to_string()),
         _ => {
             let edges: Vec<_> = text.split(',').map(edge).collect::<Result<_, String>>()?;
             Graph::new(size, edges).map_err(|error| error.to_string())

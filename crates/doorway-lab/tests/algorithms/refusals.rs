@@ -201,11 +201,12 @@ fn raymond_tree() {
 
 #[test]
 fn raymond_echo() {
-    use raymond_echo::Message::{Echo, Explore, Go, Privilege, Request};
+    use raymond_echo::Message::{Echo, Explore, Go, Privilege, Request, Wake};
     let wave = |node| Explore(NodeId(node));
     // The wave of node 1 arrives from node 1, and from node 3 after it has been there.
     let fresh = Node::<RaymondEcho>::outside(1).refuses(0, Echo(NodeId(0))).refuses(0, wave(3));
-    let fresh = fresh.refuses(0, Go).refuses(0, Request).refuses(0, Privilege);
+    let fresh = fresh.refuses(0, Go).refuses(0, Request).refuses(0, Privilege).refuses(0, Wake);
+    Node::<RaymondEcho>::outside(0).hears(1, Wake).hears(2, Wake);
     let reached = fresh.hears(0, wave(0)).refuses(0, wave(0)).refuses(0, Go);
     let done = reached.hears(2, wave(0)).refuses(2, wave(0)).refuses(2, Go).refuses(0, Request);
     done.hears(0, Go).refuses(0, Go).refuses(2, Request).hears(0, Request);

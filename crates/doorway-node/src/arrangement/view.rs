@@ -20,7 +20,7 @@ use std::fmt;
 use doorway_core::algorithms::ALL;
 use doorway_core::quorums::Plan;
 use doorway_core::tree::Tree;
-use doorway_core::{Group, GroupError, Info, Kind, NodeId, Shape, Wiring};
+use doorway_core::{Graph, Group, GroupError, Info, Kind, Needs, NodeId, Shape, Wiring};
 
 use super::check::disjoint;
 use super::{Arrangement, QuorumChoice, TreeChoice};
@@ -126,6 +126,11 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, R
     };
     if let Some(TreeChoice::Parents(parents)) = &arrangement.tree {
         let tree = Tree::from_parents(parents_in_view(parents, names)).map_err(RuleError::Group)?;
+        if info.needs == Needs::Graph {
+            let initiators = group.initiators().clone();
+            group =
+                group.with_graph(Graph::of_tree(&tree), initiators).map_err(RuleError::Group)?;
+        }
         group = group.with_tree(tree).map_err(RuleError::Group)?;
         if arrangement.topology == Some(Wiring::Tree) {
             group = group.with_wiring(Wiring::Tree);

@@ -175,10 +175,6 @@ fn why_not_served(name: &str) -> &'static str {
             ", because in a service the change of views deals with crashes, so `maekawa` does the \
              same"
         }
-        "raymond-echo" => {
-            ", because a service knows its members, so `raymond-tree` needs no wave to build its \
-             tree"
-        }
         _ => "",
     }
 }

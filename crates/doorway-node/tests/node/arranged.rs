@@ -52,10 +52,14 @@ pub(crate) fn every(size: usize) -> Vec<RuleConfig> {
     rules.push(rule("weighted-majority", 1, &[("weights", &weights)]));
     for tree in ["chain", "star", "balanced:3", &parents] {
         rules.push(rule("raymond-tree", 1, &[("tree", tree)]));
-        rules.push(rule("suzuki-kasami", 1, &[("topology", "tree"), ("tree", tree)]));
+        for algorithm in ["suzuki-kasami", "raymond-echo"] {
+            rules.push(rule(algorithm, 1, &[("topology", "tree"), ("tree", tree)]));
+        }
     }
-    for topology in ["mesh", "ring", "tree"] {
-        rules.push(rule("suzuki-kasami", 1, &[("topology", topology)]));
+    for algorithm in ["suzuki-kasami", "raymond-echo"] {
+        for topology in ["mesh", "ring", "tree"] {
+            rules.push(rule(algorithm, 1, &[("topology", topology)]));
+        }
     }
     for seats in ["1", "2"] {
         rules.push(rule("raymond-k", 3, &[("permits_per_node", seats)]));

@@ -67,6 +67,17 @@ fn three_nodes() {
     }
 }
 
+/// The first member starts the wave, and nobody asks it: a node that is asked wakes it.
+#[test]
+fn a_wave_that_sleeps_is_woken() {
+    let states = [
+        explore("raymond-echo", 2, 1, 1, &alone([(1, 2)])),
+        explore("raymond-echo", 3, 1, 1, &alone([(1, 1), (2, 1)])),
+        explore("raymond-echo", 4, 1, 0, &alone([(2, 1)])),
+    ];
+    assert!(states.iter().all(|states| *states > 10), "{states:?}");
+}
+
 #[test]
 fn readers_and_writers() {
     let client = |(node, mode)| Client { node, mode, asks: 1 };

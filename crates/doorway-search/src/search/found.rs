@@ -28,7 +28,9 @@ pub(super) struct Unknown {
     pub(super) rows: Vec<u32>,
     pub(super) prints: Vec<u64>,
     pub(super) sources: Vec<u32>,
-    /// The step of the batch that leads to each.
+    /// The position of the step that leads to each, among those of its source.
+    pub(super) ordinals: Vec<u32>,
+    /// The step of the batch that leads to each, if steps are recorded.
     pub(super) edges: Vec<usize>,
 }
 
@@ -36,21 +38,30 @@ pub(super) struct Unknown {
 pub(super) struct Fresh {
     pub(super) part: Part,
     pub(super) sources: Vec<u32>,
+    pub(super) ordinals: Vec<u32>,
+    /// If steps are recorded: the slot of each.
     pub(super) places: Vec<usize>,
-    /// For each unknown successor in turn, which of these states it is.
+    /// If steps are recorded: for each unknown successor in turn, which of these states it is.
     pub(super) which: Vec<u32>,
 }
 
 /// Put what the batches found for this shard into its table, in their order.
-pub(super) fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[Batch]) -> Fresh {
+pub(super) fn put_in(
+    table: &mut Table,
+    shard: usize,
+    width: usize,
+    record: bool,
+    batches: &[Batch],
+) -> Fresh {
     let unknown = || batches.iter().map(|batch| &batch.unknown[shard]);
     let count = unknown().map(|unknown| unknown.prints.len()).sum();
     table.reserve(count);
     let mut fresh = Fresh {
         part: Part::default(),
         sources: Vec::new(),
+        ordinals: Vec::new(),
         places: Vec::new(),
-        which: Vec::with_capacity(count),
+        which: Vec::with_capacity(if record { count } else { 0 }),
     };
     for unknown in unknown() {
         for (nth, print) in unknown.prints.iter().enumerate() {
@@ -60,11 +71,15 @@ pub(super) fn put_in(table: &mut Table, shard: usize, width: usize, batches: &[B
             }
             let number = fresh.sources.len() as u32;
             match table.insert(*print, number) {
-                Ok(place) => fresh.which.push(*table.number(place)),
+                Ok(place) if record => fresh.which.push(*table.number(place)),
+                Ok(_) => {}
                 Err(place) => {
-                    fresh.which.push(number);
-                    fresh.places.push(place);
+                    if record {
+                        fresh.which.push(number);
+                        fresh.places.push(place);
+                    }
                     fresh.sources.push(unknown.sources[nth]);
+                    fresh.ordinals.push(unknown.ordinals[nth]);
                     fresh.part.prints.push(*print);
                     let row = &unknown.rows[nth * width..(nth + 1) * width];
                     fresh.part.rows.extend_from_slice(row);

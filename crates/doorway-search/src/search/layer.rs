@@ -52,6 +52,12 @@ impl Layer {
         })
     }
 
+    /// Forget the states below this number: they have been expanded.
+    pub(super) fn forget(&mut self, number: u32) {
+        let expanded = self.parts.partition_point(|part| part.end() <= number);
+        self.parts.drain(..expanded);
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let parts = self.parts.iter();
         parts.map(|part| part.rows.capacity() * 4 + part.prints.capacity() * 8).sum()

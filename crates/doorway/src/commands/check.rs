@@ -62,6 +62,10 @@ pub(crate) struct Args {
     /// Write the counterexample to FILE as a script for `doorway replay`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
+    /// Keep the search in FILE if it is interrupted by Ctrl-C or stops at a limit, and go on with
+    /// it if FILE is there already. FILE is removed when the search has ended
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
+    resume: Option<PathBuf>,
     /// Open the counterexample in a browser, at the violation
     #[arg(long, conflicts_with_all = ["all", "table", "assumptions", "json"])]
     page: bool,
@@ -131,7 +135,10 @@ impl Args {
     fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
         let group = self.shape.group(&entry.info, self.size())?;
         let case = self.case.case(self.begin.algorithm(entry)?, group)?;
-        let checked = checking::check(&case, self.case.memory, interrupt);
+        let checked = match &self.resume {
+            Some(file) => checking::resume(&case, file, self.case.memory, interrupt)?,
+            None => checking::check(&case, self.case.memory, interrupt),
+        };
         let options = self.shape.script_options(self.size()) + self.begin.script_option();
         Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
     }
@@ -165,6 +172,14 @@ impl Args {
 
     fn print(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
         finding.print(out)?;
+        if let (Some(file), Some(_)) = (&self.resume, finding.stop()) {
+            writeln!(
+                out,
+                "\nThe search is kept in {}. The same command goes on with it; a larger --limit or \
+                 --memory may be given.",
+                file.display()
+            )?;
+        }
         let Some(story) = &finding.story else {
             for path in self.diagram.iter().chain(&self.save) {
                 writeln!(out, "\nNothing is violated, so {} is not written.", path.display())?;
@@ -197,7 +212,7 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
     if let Some(path) = &args.diagram {
         Format::from_path(path).map_err(|error| Usage(error.to_string()))?;
     }
-    for path in args.diagram.iter().chain(&args.save) {
+    for path in args.diagram.iter().chain(&args.save).chain(&args.resume) {
         files::ensure_writable(path)?;
     }
     let finding = args.check(entry, &Interrupt::listen()?)?;

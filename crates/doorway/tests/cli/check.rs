@@ -243,3 +243,47 @@ fn quorums_that_cannot_be_are_refused_in_one_line() {
     assert!(reason.contains("2 quorums for 4 nodes; give one for each node"), "{reason}");
     assert!(refusal("check lamport --quorums 1,2;2,3;1,3").contains("no use for quorums"));
 }
+
+/// A check that stops at its limit, or is interrupted, goes on where it stopped, and finds what it
+/// would have found in one go.
+#[test]
+fn a_check_that_was_stopped_goes_on() {
+    for (number, line) in [
+        "check ricart-agrawala -n 3 --acquires 3",
+        "check carvalho-roucairol -n 3 --acquires forever",
+        "check maekawa-printed -n 4",
+        "check suzuki-kasami -n 3 --property exclusion",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = temporary(&format!("search-{number}"));
+        let kept = format!("{line} --threads 1 --resume {file}");
+        for limit in [1000, 5000] {
+            let (text, _) = failing(&format!("{kept} --limit {limit}"), 3);
+            assert!(text.contains(&format!("The search is kept in {file}. ")), "{text}");
+        }
+        let without_measures = |output: std::process::Output| {
+            let mut finding = parsed(&String::from_utf8(output.stdout).expect("it is text"));
+            let all = finding.as_object_mut().expect("an object");
+            all.retain(|key, _| key != "seconds" && key != "memory_bytes");
+            (output.status.code(), finding)
+        };
+        let ended = without_measures(output(&format!("{kept} --json")));
+        assert_eq!(ended, without_measures(output(&format!("{line} --json"))), "{line}");
+        assert!(!std::path::Path::new(&file).exists(), "{line}: the file is removed");
+    }
+}
+
+#[test]
+fn only_the_search_that_was_kept_goes_on() {
+    let file = temporary("search-of-another");
+    failing(&format!("check lamport -n 3 --limit 1000 --resume {file}"), 3);
+    let refused = refusal(&format!("check lamport -n 2 --resume {file}"));
+    assert!(refused.contains("it has another search: lamport, 3 nodes"), "{refused}");
+    std::fs::write(&file, "no search").expect("it is written");
+    let refused = refusal(&format!("check lamport -n 3 --resume {file}"));
+    assert!(refused.contains("it has no search, or it is damaged"), "{refused}");
+    let (_, reason) = failing(&format!("check lamport -n 2 --resume {NOWHERE}"), 1);
+    assert!(reason.contains("cannot write"), "{reason}");
+}

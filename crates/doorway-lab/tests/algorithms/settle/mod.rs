@@ -228,10 +228,10 @@ const FINITE: [(&str, Channel, &[u64]); 29] = [
     ("maekawa-cyclic", Channel::Fifo, &[27, 160]),
     ("maekawa-cyclic", Channel::Unordered, &[34, 223]),
     ("raymond-tree", Channel::Unordered, &[16, 110]),
-    ("raymond-echo", Channel::Unordered, &[28, 682]),
+    ("raymond-echo", Channel::Unordered, &[50, 2208]),
     ("raymond-k", Channel::Fifo, &[17, 1804]),
     ("raymond-k", Channel::Unordered, &[23, 2562]),
-    ("lamport", Channel::Fifo, &[182]),
+    ("lamport", Channel::Fifo, &[91]),
     ("majority", Channel::Fifo, &[40]),
     ("majority", Channel::Unordered, &[91]),
 ];

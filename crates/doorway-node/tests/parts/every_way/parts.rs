@@ -36,7 +36,7 @@ impl<A: Algorithm> Node<A> {
     /// Are there no clients here, and is nothing held or requested for any?
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
-        self.lock.is_idle() && machine.is_some_and(|m| m.held() == 0 && m.waiting().is_none())
+        self.lock.is_idle() && machine.is_none_or(|m| m.held() == 0 && m.waiting().is_none())
     }
 
     fn wanted(&self) -> bool {
@@ -78,11 +78,12 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
 
     pub(crate) fn begin(&mut self, me: u32) -> u32 {
         let mut effects = LockEffects::default();
-        let (group, start) = (&self.rule.group, Start::default());
-        let machine = Typed::begin(NodeId(me), group, &start, &mut effects.sends);
         let mut lock = Lock::default();
-        lock.start(self.rule, Box::new(machine.expect("a start")), &mut effects).expect("a start");
-        assert!(effects.sends.is_empty(), "algorithms that send as they begin are not tried here");
+        start(&mut lock, me, self.rule, &mut effects).expect("a start");
+        if !effects.sends.is_empty() {
+            // A node that sends as it begins does so when the lock is first used there.
+            lock = Lock::default();
+        }
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
         self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
@@ -138,6 +139,9 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         let wanted = node.wanted();
         let mut moves = LockEffects::default();
         let message = message.map(|message| self.messages.get(message).clone());
+        if node.lock.machine().is_none() {
+            start(&mut node.lock, me, self.rule, &mut moves)?;
+        }
         act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
         if moves.entries > 0 || !wanted || !node.wanted() {
             node.row = 0;
@@ -157,6 +161,18 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         let sends = moves.sends.into_iter().map(send).collect();
         Ok(Turn { part: self.nodes.put((me, node)), sends, grants })
     }
+}
+
+/// Begin a lock at a node, as a shard does.
+fn start<A: Algorithm>(
+    lock: &mut Lock<Typed<A>>,
+    me: u32,
+    rule: &Rule,
+    moves: &mut LockEffects,
+) -> Result<(), String> {
+    let machine = Typed::begin(NodeId(me), &rule.group, &Start::default(), &mut moves.sends);
+    let machine = Box::new(machine.map_err(|fault| fault.to_string())?);
+    lock.start(rule, machine, moves).map_err(|fault| fault.to_string())
 }
 
 fn act<A: Algorithm>(

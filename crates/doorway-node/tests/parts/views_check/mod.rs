@@ -136,6 +136,43 @@ fn permissions() {
     holds(Setting { crashes: 1, ..setting() });
 }
 
+/// A wave begins at a node that holds the lock as the view begins, or else at the first member,
+/// which is woken by a node that is asked.
+#[test]
+fn waves() {
+    let setting = || setting(served("raymond-echo", 3));
+    holds(Setting { raises: 1, ..setting() });
+    holds(Setting { crashes: 1, asks: [0, 1, 0], ..setting() });
+    holds(Setting { raises: 1, crashes: 1, ..self::setting(served("raymond-echo", 2)) });
+}
+
+/// The page with the rows that [`a_crash_under_every_algorithm`] makes.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/checked.md");
+
+/// A member crashes at any moment, and the others begin another view. docs/checked.md has a row for
+/// every algorithm; `UPDATE=1` writes them.
+#[test]
+fn a_crash_under_every_algorithm() {
+    const HEADING: &str = "| algorithm | nodes | clients | states | steps | depth |\n\
+                           |---|---|---|---|---|---|\n";
+    let row = |name: &&str| {
+        let report =
+            check(name, Setting { crashes: 1, asks: [0, 1, 0], ..setting(served(name, 3)) });
+        let (states, steps, depth) = (report.states, report.steps, report.depth);
+        report.expect_holds();
+        format!("| `{name}` | 3 | 1 | {states} | {steps} | {depth} |\n")
+    };
+    let rows: String = doorway_node::locks::served().iter().map(row).collect();
+    let page = std::fs::read_to_string(PAGE).expect("docs/checked.md is there");
+    let (before, after) = page.split_once(HEADING).expect("the page has this table");
+    let (said, after) = after.split_once("\n\n").expect("a table ends with an empty line");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(PAGE, format!("{before}{HEADING}{rows}\n{after}")).expect("it is written");
+    } else {
+        assert_eq!(format!("{said}\n"), rows, "UPDATE=1 writes the rows of docs/checked.md");
+    }
+}
+
 /// A node is killed at any time, and its client lives on and reclaims its lock at the next process.
 #[test]
 fn clients_that_outlive_their_node() {
