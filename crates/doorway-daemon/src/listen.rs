@@ -77,8 +77,7 @@ impl fmt::Debug for SharedTls {
 pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 
 /// Serves an HTTP connection.
-pub type HttpDoor =
-    Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
+pub type HttpDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
 
 /// What is needed to let clients in.
 #[derive(Clone, Default)]
@@ -269,12 +268,7 @@ pub fn accept_tcp(
     Box::pin(accept_from_tcp(service, listener, doors, speaks))
 }
 
-async fn accept_from_tcp(
-    service: Service,
-    listener: TcpListener,
-    doors: Doors,
-    speaks: Protocols,
-) {
+async fn accept_from_tcp(service: Service, listener: TcpListener, doors: Doors, speaks: Protocols) {
     let doors = Arc::new(doors);
     loop {
         match listener.accept().await {

@@ -173,12 +173,12 @@ impl Algorithm for RaymondEcho {
                 }
                 self.echo_if_complete(out);
             }
-            Message::Explore(_) | Message::Echo(_) => {} // Of a worse wave.
+            // Of a worse wave, or handled above.
+            Message::Explore(_) | Message::Echo(_) | Message::Wake => {}
             Message::Go if self.stands || from != self.parent || !self.awaited.is_empty() => {
                 out.reject("a GO before the echo, or a second GO");
             }
             Message::Go => self.go(out),
-            Message::Wake => {}
             Message::Request => self.handle(from, raymond_tree::Message::Request, out),
             Message::Privilege => self.handle(from, raymond_tree::Message::Privilege, out),
         }

@@ -253,12 +253,14 @@ pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
         return None;
     }
     match (info.name, attempt.size) {
-        ("raymond-k", _) | ("raymond-k-scanned", 2) => Some(ENTERS),
-        ("majority", 3..) | ("weighted-majority", _) => Some(ENTERS),
+        ("raymond-k" | "weighted-majority", _) | ("raymond-k-scanned", 2) | ("majority", 3..) => {
+            Some(ENTERS)
+        }
         ("lamport" | "majority", _) if attempt.withdrawing => Some(GIVES_UP),
         ("maekawa" | "maekawa-eager", 3..) if attempt.withdrawing => Some(LAGS),
-        ("maekawa-printed" | "maekawa-slides-printed", 3) => Some(LAGS),
-        ("carvalho-roucairol", 4..) => Some(LAGS),
+        ("maekawa-printed" | "maekawa-slides-printed", 3) | ("carvalho-roucairol", 4..) => {
+            Some(LAGS)
+        }
         _ => None,
     }
 }

@@ -36,7 +36,7 @@ fn shapes<A: Algorithm>() -> Vec<Shape> {
         Needs::Weights => vec![shape(), Shape { weights: Some(vec![3, 1, 1, 0, 2]), ..shape() }],
         Needs::Graph => {
             let all = (0..5).map(doorway_core::NodeId).collect();
-            let mesh = doorway_core::Graph::mesh(5).unwrap();
+            let mesh = doorway_core::Graph::mesh(5).expect("a mesh of five nodes");
             vec![shape(), Shape { graph: Some(mesh), initiators: Some(all), ..shape() }]
         }
         Needs::Nothing => vec![shape()],

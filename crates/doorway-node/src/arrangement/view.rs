@@ -125,16 +125,10 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, R
         Err(why) => return Err(RuleError::Group(why)),
     };
     if let Some(TreeChoice::Parents(parents)) = &arrangement.tree {
-        let tree = Tree::from_parents(parents_in_view(parents, names)).map_err(RuleError::Group)?;
-        if info.needs == Needs::Graph {
-            let initiators = group.initiators().clone();
-            group =
-                group.with_graph(Graph::of_tree(&tree), initiators).map_err(RuleError::Group)?;
-        }
-        group = group.with_tree(tree).map_err(RuleError::Group)?;
-        if arrangement.topology == Some(Wiring::Tree) {
-            group = group.with_wiring(Wiring::Tree);
-        }
+        let tree = Tree::from_parents(parents_in_view(parents, names));
+        group = tree
+            .and_then(|tree| with_tree(group, &info, tree, arrangement.topology))
+            .map_err(RuleError::Group)?;
     }
     let mut spread = info.kind == Kind::Central;
     if let Some(coordinator) = &arrangement.coordinator {
@@ -152,6 +146,24 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, R
         }
     }
     Ok(Arranged { info, group, spread, deviation })
+}
+
+/// The group with a tree that was made by hand. An algorithm that needs a graph gets its edges.
+fn with_tree(
+    mut group: Group,
+    info: &Info,
+    tree: Tree,
+    topology: Option<Wiring>,
+) -> Result<Group, GroupError> {
+    if info.needs == Needs::Graph {
+        let initiators = group.initiators().clone();
+        group = group.with_graph(Graph::of_tree(&tree), initiators)?;
+    }
+    group = group.with_tree(tree)?;
+    if topology == Some(Wiring::Tree) {
+        group = group.with_wiring(Wiring::Tree);
+    }
+    Ok(group)
 }
 
 /// Check that exactly these members can be arranged as the rule says, as a group with a fixed list

@@ -3,9 +3,9 @@
 
 use axum::Json;
 use axum::response::Response;
+use doorway_threads::Section;
 use doorway_threads::algorithms::ALL;
 use doorway_threads::check::{self, Check, Line, Moment, Progress, Rules, Turn};
-use doorway_threads::Section;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

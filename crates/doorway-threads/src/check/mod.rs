@@ -174,9 +174,7 @@ impl Check {
 
     /// Whether the algorithm serves this number of processes, and a state of them fits into a row.
     pub fn fits(&self) -> bool {
-        self.info.serves(self.n)
-            && (1..=MAX_PROCESSES).contains(&self.n)
-            && self.model().fits()
+        self.info.serves(self.n) && (1..=MAX_PROCESSES).contains(&self.n) && self.model().fits()
     }
 
     /// Run the check.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{NOWHERE, answer, failing, json, parsed, refusal, temporary, text_of};
+use crate::{NOWHERE, answer, failing, json, output, parsed, refusal, temporary, text_of};
 
 #[test]
 fn a_verdict_comes_with_its_figures() {

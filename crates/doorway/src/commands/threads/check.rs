@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use anyhow::{anyhow, ensure};
 use clap::ValueEnum;
 use doorway_page::server::First;
+use doorway_threads::Info;
 use doorway_threads::algorithms::Entry;
 use doorway_threads::check::{Check, MAX_PROCESSES, Report};
-use doorway_threads::Info;
 
 use super::finding::Finding;
 use super::{letters, page};
