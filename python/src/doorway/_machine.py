@@ -246,6 +246,9 @@ class SessionMachine:
         #: Whether the last connection has shown that the node does not serve us now.
         self.is_turned_away = False
         self.session: Optional[OpenSession] = None
+        #: A session that our clock has ended, although the node keeps it as long as our processes
+        #: exist. It is resumed without claims, so that the node releases what it held.
+        self._given_up: Optional[OpenSession] = None
         self._phase = Phase.DISCONNECTED
         #: When we sent our greeting, and whether it resumes a session.
         self._said, self._resume = now, False
@@ -330,11 +333,13 @@ class SessionMachine:
             return
         if self.session is not None and self.session.place != place:
             self._lose_all("the client uses another node now")
+        if self._given_up is not None and self._given_up.place != place:
+            self._given_up = None
         self._place, self.network = place, network
         self.is_turned_away = False
         self._expire(now)
         self.outgoing[:] = wire.MAGIC
-        self._resume = self.session is not None
+        self._resume = self.session is not None or self._given_up is not None
         self._say_hello()
         self._phase, self._said = Phase.GREETING, now
         if self._may_send():
@@ -365,8 +370,8 @@ class SessionMachine:
         """Write the greeting. It claims what the client believes it holds, and names its requests."""
         pages: List[Claims] = []
         opening: Union[wire.New, wire.Resume]
-        if self.session is not None:
-            session = self.session
+        session = self.session or self._given_up
+        if session is not None:
             pages = self._claims()
             first = pages.pop(0) if pages else Claims((), (), False)
             ttl = UNLIMITED if session.lives_with_processes else session.ttl
@@ -437,7 +442,7 @@ class SessionMachine:
     def _lose_all(self, reason: str) -> None:
         """The session is lost, and all its grants with it. Requests that wait are sent again in the
         next session."""
-        self.session = None
+        self.session = self._given_up = None
         grants, self._grants = self._grants, {}
         for fence, lock in sorted(grants):
             self.events.append(Lost(lock, fence, reason))
@@ -532,7 +537,7 @@ class SessionMachine:
             self.outgoing += wire.encode(wire.Bye())
         self._grants = {}
         self._pending.clear()
-        self.session = None
+        self.session = self._given_up = None
         self._phase = Phase.CLOSED
         self._recount()
 
@@ -668,8 +673,7 @@ class SessionMachine:
     def tick(self, now: int) -> None:
         """Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
         long, and notice that the session or the connection is lost."""
-        if self.session is not None and since(now, self.next_due()) > STOPPED:
-            self.session = self.session.woke(now)
+        self._wake(now)
         self._expire(now)
         self._refuse_overdue(now)
         if self._dead_at() <= now:
@@ -690,12 +694,21 @@ class SessionMachine:
         self.outgoing += wire.encode(wire.Bye())
         self._phase = Phase.BROKEN
 
+    def _wake(self, now: int) -> None:
+        """If something is due since long, this process was stopped for a while."""
+        if self.session is not None and since(now, self.next_due()) > STOPPED:
+            self.session = self.session.woke(now)
+
     def _expire(self, now: int) -> None:
         """If the session has expired, everything that it held is lost."""
+        if self.session is not None and self.session.state(now) is State.LOST:
+            self._wake(now)
         session = self.session
         if session is not None and session.state(now) is State.LOST:
             silent = since(now, session.proven) / SECOND
             self._lose_all(f"nothing was heard of the node for {silent:.1f} s")
+            # The node does not know our clock. It keeps this session as long as our processes exist.
+            self._given_up = session if session.lives_with_processes else None
 
     def _lease(self) -> Optional[OpenSession]:
         """The session, if it expires."""
@@ -803,7 +816,7 @@ class SessionMachine:
             # Over a network no session lives with its processes.
             asked = ttl if self.network else self.setup.ttl
             known = OpenSession(number, secret, node, self._place, ttl, asked, self._said)
-        self.session = known
+        self.session, self._given_up = known, None
         waited = not self._may_send()
         self._phase = Phase.TALKING
         self._asked = self._said

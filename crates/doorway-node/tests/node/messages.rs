@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use doorway_core::Needs;
 use doorway_core::algorithms::ALL;
 use doorway_node::{Config, LockCounters, Node, RuleConfig};
 
@@ -67,6 +68,11 @@ async fn entries_cost_what_their_algorithm_claims() {
         let arranged = entry.info.group(SIZE, &shape).expect("three nodes are a group");
         let claim = entry.info.messages;
         let (least, most) = ((claim.least.of)(&arranged), (claim.most.of)(&arranged));
+        if entry.info.needs == Needs::Graph {
+            // The first use of a name pays for the wave, which is not part of the claim.
+            drop(nodes[0].lock(&format!("{name}/x")).await.expect("a lock"));
+            settle(&nodes).await;
+        }
         for round in 0..6 {
             let (before, links) = (sent(&nodes, name), on_links(&nodes));
             let node = &nodes[[0, 0, 1, 2, 1, 1][round]];

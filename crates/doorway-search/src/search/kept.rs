@@ -181,9 +181,10 @@ impl<'m> Search<'m> {
             let mut all = (0..).zip(successors.iter(width));
             for (state, (_, ordinal)) in of_source {
                 let (_, (print, _, row)) = all.find(|(at, _)| at == ordinal)?;
-                let is_known =
-                    print != NOT_FOLLOWED && self.shards[shard(print)].find(print).is_some();
-                let at = found.binary_search(state).ok().filter(|_| is_known)?;
+                // Without the graph the table has no numbers.
+                let is_it = |number: &u32| number == state || !self.scope.record;
+                self.shards[shard(print)].find(print).filter(is_it)?;
+                let at = found.binary_search(state).ok().filter(|_| print != NOT_FOLLOWED)?;
                 part.rows[at * width..(at + 1) * width].copy_from_slice(row);
                 part.prints[at] = print;
             }

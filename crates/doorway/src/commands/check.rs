@@ -7,6 +7,7 @@ use anyhow::{anyhow, ensure};
 use clap::ValueEnum;
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
+use doorway_lab::FOREVER;
 use doorway_lab::check::Verdict;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::grouped;
@@ -63,7 +64,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
     /// Keep the search in FILE if it is interrupted by Ctrl-C or stops at a limit, and go on with
-    /// it if FILE is there already. FILE is removed when the search has ended
+    /// it if FILE is there already. FILE is removed when the search has ended. Not with
+    /// `--acquires forever`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     resume: Option<PathBuf>,
     /// Open the counterexample in a browser, at the violation
@@ -135,6 +137,12 @@ impl Args {
     fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
         let group = self.shape.group(&entry.info, self.size())?;
         let case = self.case.case(self.begin.algorithm(entry)?, group)?;
+        if self.resume.is_some() && self.case.acquires() == FOREVER {
+            let reason = "--resume cannot be combined with --acquires forever: such a search does \
+                          not take the steps of a world in the same order in every run; ask for a \
+                          number, as --acquires 3";
+            return Err(Usage(reason.to_owned()).into());
+        }
         let checked = match &self.resume {
             Some(file) => checking::resume(&case, file, self.case.memory, interrupt)?,
             None => checking::check(&case, self.case.memory, interrupt),

@@ -250,7 +250,7 @@ fn quorums_that_cannot_be_are_refused_in_one_line() {
 fn a_check_that_was_stopped_goes_on() {
     for (number, line) in [
         "check ricart-agrawala -n 3 --acquires 3",
-        "check carvalho-roucairol -n 3 --acquires forever",
+        "check carvalho-roucairol -n 3 --acquires 3",
         "check maekawa-printed -n 4",
         "check suzuki-kasami -n 3 --property exclusion",
     ]
@@ -273,6 +273,12 @@ fn a_check_that_was_stopped_goes_on() {
         assert_eq!(ended, without_measures(output(&format!("{line} --json"))), "{line}");
         assert!(!std::path::Path::new(&file).exists(), "{line}: the file is removed");
     }
+}
+
+#[test]
+fn a_search_without_end_cannot_be_kept() {
+    let reason = refusal("check lamport -n 3 --acquires forever --resume nothing");
+    assert!(reason.contains("ask for a number, as --acquires 3"), "{reason}");
 }
 
 #[test]
