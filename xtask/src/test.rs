@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::ensure;
@@ -127,7 +128,10 @@ fn tests() -> anyhow::Result<Outcome> {
         install("zsh");
     }
     if have("nextest") {
-        return succeed(&mut cargo("nextest run --workspace --all-features")).map(passed);
+        // Half as many again as there are cores, because many tests wait for other processes.
+        let threads = thread::available_parallelism()?.get().div_ceil(2) * 3;
+        let run = format!("nextest run --workspace --all-features --test-threads {threads}");
+        return succeed(&mut cargo(&run)).map(passed);
     }
     // These are the same tests, but one test program runs after the other.
     succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
