@@ -54,7 +54,7 @@ class _Thread:
         self._asleep = False
         self._done = False
         #: Nobody writes to the pipe while it is closed.
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()
         self._kick_read, self._kick_write = os.pipe()
         os.set_blocking(self._kick_read, False)
         os.set_blocking(self._kick_write, False)
@@ -100,8 +100,12 @@ class _Thread:
 
     def forked(self) -> None:
         self._timer.close()
-        os.close(self._kick_read)
-        os.close(self._kick_write)
+        pipe = self._kick_read, self._kick_write
+        # These numbers may soon belong to other files.
+        self._kick_read = self._kick_write = -1
+        for end in pipe:
+            if end >= 0:
+                os.close(end)
 
     def stop(self) -> None:
         """End the session, and wait for a moment until the node has been told."""
@@ -165,7 +169,7 @@ def _notify(notices: "queue.SimpleQueue[Optional[Callable[[], object]]]") -> Non
             return
         try:
             tell()
-        except Exception:
+        except BaseException:
             _log.exception("on_lost has raised an exception")
 
 
@@ -293,13 +297,15 @@ class Client:
         """Report who holds a lock and who waits for it."""
         shared.ask(name, None, False, None)
         report = self._call(lambda machine, now: machine.inspect(now, name), shared.report)
-        assert isinstance(report, LockReport), "the node answers the question that was asked"
+        if not isinstance(report, LockReport):
+            raise shared.other_report(report)
         return report
 
     def status(self) -> NodeStatus:
         """Report the state of the node."""
         report = self._call(lambda machine, now: machine.status(now), shared.report)
-        assert isinstance(report, NodeStatus), "the node answers the question that was asked"
+        if not isinstance(report, NodeStatus):
+            raise shared.other_report(report)
         return report
 
     def _call(
@@ -517,7 +523,7 @@ def _release_all(grants: List[Grant], quietly: bool) -> None:
 
 
 _default: Optional[Tuple[int, Client]] = None
-_default_lock = threading.Lock()
+_default_lock = threading.RLock()
 
 
 def default_client() -> Client:
@@ -533,7 +539,7 @@ def default_client() -> Client:
 def _renew_default_lock() -> None:
     global _default, _default_lock
     _default = None
-    _default_lock = threading.Lock()
+    _default_lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_default_lock)

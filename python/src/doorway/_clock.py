@@ -65,7 +65,8 @@ class LeaseClock:
 
 
 _clock = LeaseClock()
-_lock = threading.Lock()
+#: A signal handler may ask for the time while the thread that it interrupts does.
+_lock = threading.RLock()
 
 
 def now() -> int:
@@ -81,7 +82,7 @@ def now() -> int:
 def _renew_lock() -> None:
     # Another thread of the parent may have held the lock when this process was forked.
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)

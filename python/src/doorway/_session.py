@@ -7,6 +7,7 @@ everything that happens, and :meth:`Session.receive` when the socket has somethi
 
 from __future__ import annotations
 
+import operator
 import os
 import socket
 import ssl
@@ -28,6 +29,9 @@ from .errors import Lost, ReleaseUnknown, RefusedError, refused
 
 #: For how many lost grants the reason is kept.
 _LOSSES = 1024
+
+#: Why a request of a client that was closed is refused.
+CLOSED = "the client was closed"
 
 #: The answer to a request, and what is told when a session is opened.
 Outcome = machine.Event
@@ -79,7 +83,7 @@ def options(
 def ask(name: str, wait: Optional[float], shared: bool, permits: Optional[int]) -> wire.Ask:
     """Check the options of a request for a lock."""
     wire.check_name(name)
-    if permits is not None and not 1 <= permits < 1 << 32:
+    if permits is not None and not 1 <= operator.index(permits) < 1 << 32:
         raise ValueError(f"permits= is a number from 1 to 4294967295, not {permits}")
     mode = wire.Mode.SHARED if shared else wire.Mode.EXCLUSIVE
     if wait is None:
@@ -188,7 +192,16 @@ class Session:
 
     def call(self, make: Make, call: "Call", on_lost: Optional[OnLost] = None) -> None:
         """Make a request."""
-        call.number = number = make(self.machine, now())
+        if self.ended:
+            call.deliver(machine.Refused(0, wire.Refusal(wire.Code.UNAVAILABLE, CLOSED)))
+            return
+        try:
+            call.number = number = make(self.machine, now())
+        except Exception as wrong:
+            # The caller learns of it, and the session goes on for all others.
+            text = f"the request cannot be sent: {wrong!r}"
+            call.deliver(machine.Refused(0, wire.Refusal(wire.Code.INVALID, text)))
+            return
         self._waiting[number] = call.deliver
         if on_lost is not None:
             self._requested[number] = on_lost
@@ -198,6 +211,8 @@ class Session:
     def give_up(self, call: "Call") -> None:
         """Stop waiting for an answer. A request for a lock is withdrawn; if it was granted, the lock
         is released."""
+        if self.ended:
+            return
         self._dispatch()  # The answer may have been received already.
         self._requested.pop(call.number, None)
         if self._waiting.pop(call.number, None) is not None:
@@ -208,6 +223,8 @@ class Session:
 
     def tell(self, make: Make) -> None:
         """Make a request whose answer nobody needs."""
+        if self.ended:
+            return
         self.machine.quiet(make(self.machine, now()))
         self.settle()
 
@@ -219,11 +236,13 @@ class Session:
             self._flush()
             self._disconnect()
             self._dispatch()
-            closed = wire.Refusal(wire.Code.UNAVAILABLE, "the client was closed")
+            closed = wire.Refusal(wire.Code.UNAVAILABLE, CLOSED)
             for number in list(self._waiting):
                 self._deliver(number, machine.Refused(number, closed))
             if self._holder is not None:
                 self._holder[1].close()
+            # A forked process has nothing of it to close.
+            _sessions.discard(self)
 
     # What any thread may ask.
 
@@ -233,10 +252,11 @@ class Session:
 
     def remaining(self, lock: str, fence: int) -> Optional[float]:
         """For how long this grant is still held if the node does not answer again, in seconds."""
-        if self.state_of(lock, fence) is State.LOST:
+        session = self.machine.session
+        if session is None or self.state_of(lock, fence) is State.LOST:
             return 0.0
-        deadline = self.machine.deadline()
-        return None if deadline is None else max(deadline - now(), 0) / SECOND
+        end = session.lost_at()
+        return None if end == NEVER else max(end - now(), 0) / SECOND
 
     def loss(self, lock: str, fence: int) -> Lost:
         """Why this grant was lost."""
@@ -524,6 +544,12 @@ def report(outcome: Outcome) -> Union[None, wire.LockReport, wire.NodeStatus]:
     raise _unexpected(outcome)
 
 
+def other_report(report: object) -> RefusedError:
+    """The error for a node that has answered with a report about something else."""
+    text = f"the node answered a different question: {report}"
+    return refused(wire.Refusal(wire.Code.INVALID, text))
+
+
 def opened(outcome: Outcome) -> machine.Welcomed:
     """The welcome of a node."""
     if isinstance(outcome, machine.Welcomed):
@@ -543,7 +569,10 @@ _sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 def _after_fork() -> None:
     for session in list(_sessions):
-        session.forked()
+        try:
+            session.forked()
+        except OSError:
+            pass  # It is closed already.
     _sessions.clear()
 
 

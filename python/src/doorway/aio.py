@@ -231,13 +231,15 @@ class Client:
         """Report who holds a lock and who waits for it."""
         shared.ask(name, None, False, None)
         report = shared.report(await self._call(lambda machine, now: machine.inspect(now, name)))
-        assert isinstance(report, LockReport), "the node answers the question that was asked"
+        if not isinstance(report, LockReport):
+            raise shared.other_report(report)
         return report
 
     async def status(self) -> NodeStatus:
         """Report the state of the node."""
         report = shared.report(await self._call(lambda machine, now: machine.status(now)))
-        assert isinstance(report, NodeStatus), "the node answers the question that was asked"
+        if not isinstance(report, NodeStatus):
+            raise shared.other_report(report)
         return report
 
     async def _call(self, make: Make, on_lost: Optional[OnLost] = None) -> Outcome:

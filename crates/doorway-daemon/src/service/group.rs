@@ -287,17 +287,18 @@ impl Service {
     }
 
     /// Let the other members take a lock from their clients that hold it with this fence. Returns
-    /// from how many it was taken. The right to do so was checked at this node.
+    /// from how many it was taken, and which members have not answered. The right to do so was
+    /// checked at this node.
     pub(super) async fn break_elsewhere(
         &self,
         principal: &Principal,
         lock: &Name,
         fence: Fence,
-    ) -> usize {
+    ) -> (usize, Vec<String>) {
         let by = format!("{} at the node {}", principal.name, self.0.node.name());
         let question = Question::Break { lock: lock.to_string(), fence, by };
-        let (answers, _) = self.ask::<usize>(&question).await;
-        answers.into_iter().map(|(_, broken, _)| broken).sum()
+        let (answers, silent) = self.ask::<usize>(&question).await;
+        (answers.into_iter().map(|(_, broken, _)| broken).sum(), silent)
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the

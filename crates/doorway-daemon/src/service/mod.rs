@@ -359,14 +359,19 @@ impl Service {
             return Ok(());
         }
         match self.0.node.break_closed(lock, fence).await {
-            Ok(0) if self.break_elsewhere(principal, lock, fence).await > 0 => Ok(()),
-            Ok(0) => Err(self.not_broken(lock, fence).await),
-            Ok(_) => Ok(()),
-            Err(unsure) => {
-                let text = format!("it is not known whether `{lock}` was broken: {unsure}");
-                Err(refusal(Code::Unavailable, text))
-            }
+            Ok(0) => {}
+            Ok(_) => return Ok(()),
+            Err(unsure) => return Err(not_known(lock, &unsure.to_string())),
         }
+        let (broken, silent) = self.break_elsewhere(principal, lock, fence).await;
+        if broken > 0 {
+            return Ok(());
+        }
+        let why = self.not_broken(lock, fence).await;
+        // A member that answers too late may break it all the same.
+        let unknown = !silent.is_empty() && why.code != Code::Unavailable;
+        let late = || not_known(lock, &format!("{} did not answer in time", silent.join(", ")));
+        Err(if unknown { late() } else { why })
     }
 
     /// Take a lock from the clients of this node that hold it with this fence. Returns from how
@@ -379,6 +384,10 @@ impl Service {
         self.0.run(&mut core);
         core.broken
     }
+}
+
+fn not_known(lock: &Name, why: &str) -> Refusal {
+    refusal(Code::Unavailable, format!("it is not known whether `{lock}` was broken: {why}"))
 }
 
 impl Inner {

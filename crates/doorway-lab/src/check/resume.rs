@@ -20,7 +20,8 @@ impl<'a> KeptSearch<'a> {
     /// today from that of yesterday.
     pub(super) fn new(path: &'a Path, case: &Case) -> Self {
         let name = case.algorithm.info().name;
-        let source = ALL.iter().find(|entry| entry.info.name == name).map(|entry| entry.source);
+        // Algorithms share code.
+        let source: Vec<&str> = ALL.iter().map(|entry| entry.source).collect();
         let Case { group, channel, withdrawing, targets, waiting, history, .. } = case;
         let details = format!(
             "{source:?} {group:?} {channel:?} {withdrawing} {targets:?} {waiting} {history:?} {:?} {}",

@@ -298,6 +298,8 @@ pub struct Keeper {
     /// When the last command of each kind was sent, if that was less than an interval ago.
     sent: BTreeMap<Kind, Duration>,
     deadline: Option<Duration>,
+    /// The lease, in milliseconds, with which the membership was last renewed.
+    renewed_ms: Option<u32>,
     /// The process does not join before this time.
     away_until: Duration,
     holds: Arc<Holds>,
@@ -337,6 +339,7 @@ impl Keeper {
             last_put: 0,
             sent: BTreeMap::new(),
             deadline: None,
+            renewed_ms: None,
             away_until: Duration::ZERO,
             holds: Arc::default(),
             wanted: BTreeMap::new(),
@@ -426,12 +429,12 @@ impl Keeper {
     }
 
     /// The lease by which this process is in a hurry. If the group has agreed on a longer lease,
-    /// that counts only when the membership was renewed with it: until then the shorter one runs
-    /// out.
+    /// that counts only when this process knows that its membership was renewed with it: until then
+    /// the shorter one runs out.
     pub(super) fn pace(&self) -> Duration {
-        let own = self.id().and_then(|id| self.record.member(id).ok());
-        let given = own.map_or(self.record.lease_ms, |member| member.lease_ms);
-        Duration::from_millis(given.min(self.record.lease_ms).into())
+        let agreed = self.record.lease_ms;
+        let given = self.renewed_ms.map_or(agreed, |given| given.min(agreed));
+        Duration::from_millis(given.into())
     }
 
     /// Take a newer record, and note when the beats in it have changed.
@@ -477,6 +480,7 @@ impl Keeper {
             }
             (Kind::Join(_), Some(Answer::Refused(why))) => out.push(Output::Blocked(why)),
             (Kind::Renew(id), Some(Answer::Renewed { lease_ms, .. })) if self.is_member(id) => {
+                self.renewed_ms = Some(lease_ms);
                 // Counted from when it was sent: the answer may have been on its way for long.
                 let lease = Duration::from_millis(lease_ms.into());
                 let deadline = sent + lease * 9 / 10;

@@ -111,7 +111,7 @@ impl<'m> Search<'m> {
         for [source, states, length] in input.numbers()?.as_chunks().0 {
             let mut steps = vec![0; Ways::checked(*length).ok_or(KeptError::Damaged)?];
             input.bytes(&mut steps)?;
-            search.ways.restore(*source, *states, steps);
+            search.ways.restore(*source, *states, steps).ok_or(KeptError::Damaged)?;
         }
         let (ends, targets) = (input.numbers()?, input.numbers()?);
         let tags = input.numbers()?.into_iter().map(|bits| Tag::from_bits(bits as u16));

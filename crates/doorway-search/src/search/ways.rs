@@ -83,12 +83,14 @@ impl Ways {
         usize::try_from(bytes).ok().filter(|bytes| *bytes <= MOST_IN_BLOCK * 10)
     }
 
-    /// Append a block as it was.
-    pub(super) fn restore(&mut self, source: u32, states: u32, steps: Vec<u8>) {
+    /// Append a block as it was; `None` if that is impossible.
+    pub(super) fn restore(&mut self, source: u32, states: u32, steps: Vec<u8>) -> Option<()> {
+        let all = self.states.checked_add(states)?;
         self.bytes += steps.len() + size_of::<Block>();
         let steps = steps.into_boxed_slice();
         self.blocks.push(Block { begin: self.states, source, steps });
-        self.states += states;
+        self.states = all;
+        Some(())
     }
 
     /// The memory that this takes, in bytes.
