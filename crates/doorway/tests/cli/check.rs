@@ -267,10 +267,16 @@ fn a_check_that_was_stopped_goes_on() {
             let mut finding = parsed(&String::from_utf8(output.stdout).expect("it is text"));
             let all = finding.as_object_mut().expect("an object");
             all.retain(|key, _| key != "seconds" && key != "memory_bytes");
+            // Of several shortest counterexamples, either may be found.
+            all["trace"] = all["trace"].as_array().map_or(0, Vec::len).into();
             (output.status.code(), finding)
         };
         let ended = without_measures(output(&format!("{kept} --json")));
-        assert_eq!(ended, without_measures(output(&format!("{line} --json"))), "{line}");
+        assert_eq!(
+            ended,
+            without_measures(output(&format!("{line} --threads 1 --json"))),
+            "{line}"
+        );
         assert!(!std::path::Path::new(&file).exists(), "{line}: the file is removed");
     }
 }
