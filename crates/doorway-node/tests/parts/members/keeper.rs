@@ -75,5 +75,8 @@ fn a_longer_lease_begins_before_the_shorter_one_ends() {
     }
     assert_eq!(keeper.id(), joined, "it is the same membership");
     let end = keeper.deadline().expect("a lease");
-    assert!(end > Duration::from_millis(1_000_000 + 20 * u64::from(LEASE_MS)), "the longer lease was given: {end:?}");
+    assert!(
+        end > Duration::from_millis(1_000_000 + 20 * u64::from(LEASE_MS)),
+        "the longer lease was given: {end:?}"
+    );
 }
