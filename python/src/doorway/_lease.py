@@ -21,7 +21,9 @@ class State(enum.Enum):
     HELD = "held"
     #: The lock is still held, but half of the TTL has passed without an answer. Finish soon.
     UNSURE = "unsure"
-    #: The lock is lost: another client may hold it. It stays lost.
+    #: The lock is lost: another client may hold it. It stays lost, with one exception: a process
+    #: that was stopped asks its node first, and then a session without a TTL may turn out to be
+    #: alive.
     LOST = "lost"
 
 
@@ -78,9 +80,20 @@ class OpenSession(NamedTuple):
 
     def lost_at(self) -> int:
         """When the state becomes LOST."""
-        if not self.expires:
-            return NEVER
-        return max(after(self.proven, self.ttl - self.ttl // 20), self.grace)
+        return max(self._expires_at(), self.grace)
+
+    def _expires_at(self) -> int:
+        """When the session counts as lost, if this process was not stopped."""
+        return after(self.proven, self.ttl - self.margin) if self.expires else NEVER
+
+    @property
+    def margin(self) -> int:
+        """How long before the end of the TTL we give up."""
+        return self.ttl // 20
+
+    def is_doubtful(self, now: int) -> bool:
+        """Has the node yet to say whether the session is alive, because this process was stopped?"""
+        return self._expires_at() <= now
 
     def holder(self) -> str:
         """The name of the abstract Unix socket that this process holds open if the session has no

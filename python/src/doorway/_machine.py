@@ -203,6 +203,10 @@ class Pending:
         """Is this a heartbeat that the machine has sent by itself?"""
         return self.interest is Interest.IGNORED and isinstance(self.request, wire.Alive)
 
+    def asks_for(self, lock: str) -> bool:
+        """Does the request ask for this lock?"""
+        return isinstance(self.request, wire.Acquire) and self.request.ask.lock == lock
+
     def releases_own(self, lock: str, fence: int) -> bool:
         """Does the request release this grant, which the session held?"""
         request = self.request
@@ -249,6 +253,12 @@ class SessionMachine:
         #: A session that our clock has ended, although the node keeps it as long as our processes
         #: exist. It is resumed without claims, so that the node releases what it held.
         self._given_up: Optional[OpenSession] = None
+        #: Grants that have come while we do not know whether the session is alive, by request. They
+        #: count when the node has answered.
+        self._doubtful: Dict[int, int] = {}
+        #: The connection is neither closed nor made before this moment: the node would free at once
+        #: what a session held that we have just given up.
+        self._rests_until: Optional[int] = None
         self._phase = Phase.DISCONNECTED
         #: When we sent our greeting, and whether it resumes a session.
         self._said, self._resume = now, False
@@ -277,12 +287,13 @@ class SessionMachine:
     @property
     def wants_connection(self) -> bool:
         """Is a connection wanted? Not after ``bye``."""
-        return self._phase is Phase.DISCONNECTED
+        return self._phase is Phase.DISCONNECTED and self._rests_until is None
 
     @property
     def must_close(self) -> bool:
         """Must the connection be closed, after what is outgoing has been written?"""
-        return self._phase is Phase.BROKEN or self._phase is Phase.CLOSED
+        is_broken = self._phase is Phase.BROKEN and self._rests_until is None
+        return is_broken or self._phase is Phase.CLOSED
 
     @property
     def is_talking(self) -> bool:
@@ -349,6 +360,8 @@ class SessionMachine:
         """Tell the machine that the connection has ended."""
         self._frames = wire.Frames()
         self.outgoing.clear()
+        # The node repeats the grants that it still has.
+        self._doubtful.clear()
         if self._phase is Phase.CLOSED:
             return
         if self._phase is Phase.GREETING:
@@ -443,6 +456,7 @@ class SessionMachine:
         """The session is lost, and all its grants with it. Requests that wait are sent again in the
         next session."""
         self.session = self._given_up = None
+        self._doubtful.clear()
         grants, self._grants = self._grants, {}
         for fence, lock in sorted(grants):
             self.events.append(Lost(lock, fence, reason))
@@ -536,6 +550,7 @@ class SessionMachine:
         if self._may_send():
             self.outgoing += wire.encode(wire.Bye())
         self._grants = {}
+        self._doubtful.clear()
         self._pending.clear()
         self.session = self._given_up = None
         self._phase = Phase.CLOSED
@@ -587,13 +602,15 @@ class SessionMachine:
             pending.again, pending.sent = pending.sent, True
 
     def _answered(self, number: int) -> Optional[Pending]:
-        """Take the request with this number, which the node has answered. The answer proves that the
-        session was alive when the request was made."""
-        pending = self._pending.pop(number, None)
-        session = self.session
+        """Take the request with this number, which the node has answered."""
+        self._prove(number)
+        return self._pending.pop(number, None)
+
+    def _prove(self, number: int) -> None:
+        """The node has answered this request, so the session was alive when the request was made."""
+        pending, session = self._pending.get(number), self.session
         if pending is not None and session is not None and pending.since > session.proven:
             self.session = session._replace(proven=pending.since)
-        return pending
 
     def _drop(self, unwanted: Callable[[Pending], bool]) -> None:
         """Forget some requests."""
@@ -668,13 +685,16 @@ class SessionMachine:
     def next_due(self) -> int:
         """When ``tick`` must be called next, at the latest."""
         lost = NEVER if self.session is None else self.session.lost_at()
-        return min(self._overdue, lost, self._dead_at(), self._heartbeat_at())
+        rested = NEVER if self._rests_until is None else self._rests_until
+        return min(self._overdue, lost, self._dead_at(), self._heartbeat_at(), rested)
 
     def tick(self, now: int) -> None:
         """Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
         long, and notice that the session or the connection is lost."""
         self._wake(now)
         self._expire(now)
+        if self._rests_until is not None and self._rests_until <= now:
+            self._rests_until = None
         self._refuse_overdue(now)
         if self._dead_at() <= now:
             self._give_up_connection()
@@ -700,11 +720,20 @@ class SessionMachine:
             self.session = self.session.woke(now)
 
     def _expire(self, now: int) -> None:
-        """If the session has expired, everything that it held is lost."""
+        """If the session has expired, everything that it held is lost.
+
+        If the node frees what the session holds as soon as it hears from us, the rest of the TTL
+        passes first: the program has this time to stop what needs the locks.
+        """
         if self.session is not None and self.session.state(now) is State.LOST:
             self._wake(now)
         session = self.session
         if session is not None and session.state(now) is State.LOST:
+            end = after(session.proven, session.ttl)
+            if self.is_bound() and session.lives_with_processes:
+                self._rests_until = after(now, session.margin)
+            elif self.is_bound() and self._ends_with_connection() and end > now:
+                self._rests_until = end
             silent = since(now, session.proven) / SECOND
             self._lose_all(f"nothing was heard of the node for {silent:.1f} s")
             # The node does not know our clock. It keeps this session as long as our processes exist.
@@ -777,6 +806,7 @@ class SessionMachine:
                     self._greeting(now, wire.decode_greeting(content))
                 else:
                     self._reply(now, wire.decode_reply(content))
+                self._settle_doubtful(now)
         except wire.FrameError as wrong:
             if self._phase is Phase.GREETING:
                 return self.not_a_node(str(wrong))
@@ -829,7 +859,7 @@ class SessionMachine:
         )
         for claim in welcome.lost:
             reason = "the node does not hold it for this client any more"
-            self._lost(claim.lock, claim.fence, reason)
+            self._lost(now, claim.lock, claim.fence, reason)
         if waited:
             self._send_pending(now)
         self._recount()
@@ -851,7 +881,11 @@ class SessionMachine:
 
     def _reply(self, now: int, reply: wire.Reply) -> None:
         if isinstance(reply, wire.Granted):
-            self._granted(now, reply.number, reply.fence)
+            self._prove(reply.number)
+            if self._is_doubtful(now):
+                self._doubtful[reply.number] = reply.fence
+            else:
+                self._granted(now, reply.number, reply.fence)
         elif isinstance(reply, wire.Refused):
             if self._moves_on(reply.number, reply.refusal):
                 self._turn_away(reply.refusal.text)
@@ -868,7 +902,7 @@ class SessionMachine:
                 held = reply.held or pending.own is not None and pending.again
                 self.events.append(Released(reply.number, held))
         elif isinstance(reply, wire.Lost):
-            self._lost(reply.lock, reply.fence, reply.reason)
+            self._lost(now, reply.lock, reply.fence, reply.reason)
         elif isinstance(reply, wire.Stopping):
             self.events.append(Stopping(reply.ms * MS))
         else:
@@ -887,6 +921,17 @@ class SessionMachine:
             return False
         pending.refused += 1
         return pending.is_acquire and pending.is_reported and pending.refused < self.setup.nodes
+
+    def _is_doubtful(self, now: int) -> bool:
+        """Does the session only count as alive because the node has yet to be asked? Then a grant may
+        have waited in the socket while this process was stopped, and may be lost by now."""
+        return self.session is not None and self.session.is_doubtful(now)
+
+    def _settle_doubtful(self, now: int) -> None:
+        """Handle the grants that have waited until the session is known to be alive."""
+        while self._doubtful and not self._is_doubtful(now):
+            number = min(self._doubtful)
+            self._granted(now, number, self._doubtful.pop(number))
 
     def _granted(self, now: int, number: int, fence: int) -> None:
         """A lock was granted. If the request was withdrawn, the lock is released at once."""
@@ -907,8 +952,15 @@ class SessionMachine:
         self._grants[fence, lock] = grant
         self.events.append(Granted(number, lock, fence))
 
-    def _lost(self, lock: str, fence: int, reason: str) -> None:
+    def _lost(self, now: int, lock: str, fence: int, reason: str) -> None:
         """The node says that a grant was lost."""
+        for number, granted in self._doubtful.items():
+            pending = self._pending.get(number)
+            if granted == fence and pending is not None and pending.asks_for(lock):
+                # The request has its answer, and the loss follows.
+                del self._doubtful[number]
+                self._granted(now, number, fence)
+                break
         # A grant that is being released was held until now, and the answer to the release will only
         # say that it is gone.
         leaving = any(one.releases_own(lock, fence) for one in self._pending.values())

@@ -48,7 +48,7 @@ impl SessionMachine {
                 Phase::Disconnected | Phase::Broken | Phase::Closed => Ok(false),
             };
             match more {
-                Ok(true) => {}
+                Ok(true) => self.settle_doubtful(now),
                 Ok(false) => return,
                 Err(wrong) => return self.garbled(&wrong),
             }
@@ -110,8 +110,7 @@ impl SessionMachine {
         self.asked = said;
         self.unreachable_since = None;
         self.troubles.clear();
-        let bound = self.session.as_ref().is_some_and(OpenSession::lives_with_processes);
-        self.holder_due = bound && version >= HOLDERS && !self.setup.network;
+        self.holder_due = self.lives_with_processes() && version >= HOLDERS && !self.setup.network;
         let session = session.map(|(id, _)| id);
         self.events.push_back(Event::Welcome {
             node,
@@ -122,11 +121,8 @@ impl SessionMachine {
             resumed: resume,
         });
         for claim in lost {
-            self.lost(
-                claim.lock,
-                claim.fence,
-                "the node does not hold it for this client any more",
-            );
+            let reason = "the node does not hold it for this client any more";
+            self.lost(now, claim.lock, claim.fence, reason);
         }
         if waited {
             self.send_pending(now);
@@ -208,7 +204,14 @@ impl SessionMachine {
     fn reply(&mut self, now: Moment) -> Result<bool, FrameError> {
         let Some(reply) = self.frames.take::<Reply>()? else { return Ok(false) };
         match reply {
-            Reply::Granted(number, fence) => self.granted(now, number, fence),
+            Reply::Granted(number, fence) => {
+                self.prove(number);
+                if self.is_doubtful(now) {
+                    self.doubtful.insert(number, fence);
+                } else {
+                    self.granted(now, number, fence);
+                }
+            }
             Reply::Refused(number, refusal) if self.moves_on(number, &refusal) => {
                 self.turn_away(&refusal.text);
                 self.break_connection(&refusal.text);
@@ -230,7 +233,7 @@ impl SessionMachine {
                     self.events.push_back(Event::Released { number, held });
                 }
             }
-            Reply::Lost(lock, fence, reason) => self.lost(lock, fence, &reason),
+            Reply::Lost(lock, fence, reason) => self.lost(now, lock, fence, &reason),
             Reply::Stopping(ms) => {
                 self.events.push_back(Event::Stopping { within: Duration::from_millis(ms) });
             }
@@ -258,6 +261,21 @@ impl SessionMachine {
         })
     }
 
+    /// Does the session only count as alive because the node has yet to be asked? Then a grant may
+    /// have waited in the socket while this process was stopped, and may be lost by now.
+    fn is_doubtful(&self, now: Moment) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_doubtful(now))
+    }
+
+    /// Handle the grants that have waited until the session is known to be alive.
+    fn settle_doubtful(&mut self, now: Moment) {
+        while !self.is_doubtful(now)
+            && let Some((number, fence)) = self.doubtful.pop_first()
+        {
+            self.granted(now, number, fence);
+        }
+    }
+
     /// A lock was granted. If the request was withdrawn, the lock is released at once.
     fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
         let Some(pending) = self.answered(number) else { return self.unwanted(number) };
@@ -282,7 +300,15 @@ impl SessionMachine {
     }
 
     /// The node says that a grant was lost.
-    fn lost(&mut self, lock: Name, fence: Fence, reason: &str) {
+    fn lost(&mut self, now: Moment, lock: Name, fence: Fence, reason: &str) {
+        let asks = |number: &u64| self.pending.get(number).is_some_and(|one| one.asks_for(&lock));
+        let mut doubtful = self.doubtful.iter();
+        let granted = doubtful.find(|(number, granted)| **granted == fence && asks(number));
+        if let Some(number) = granted.map(|(number, _)| *number) {
+            // The request has its answer, and the loss follows.
+            self.doubtful.remove(&number);
+            self.granted(now, number, fence);
+        }
         // A grant that is being released was held until now, and the answer to the release will
         // only say that it is gone.
         let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));

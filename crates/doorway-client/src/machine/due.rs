@@ -14,7 +14,8 @@ impl SessionMachine {
     /// When [`SessionMachine::tick`] must be called next, at the latest.
     pub fn next_due(&self) -> Moment {
         let lost = self.session.as_ref().map_or(Moment::NEVER, OpenSession::lost_at);
-        self.overdue.min(lost).min(self.dead_at()).min(self.heartbeat_at())
+        let rested = self.rests_until.unwrap_or(Moment::NEVER);
+        self.overdue.min(lost).min(self.dead_at()).min(self.heartbeat_at()).min(rested)
     }
 
     /// Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
@@ -22,6 +23,7 @@ impl SessionMachine {
     pub fn tick(&mut self, now: Moment) {
         self.wake(now);
         self.expire(now);
+        self.rests_until.take_if(|until| *until <= now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
             self.give_up_connection();
@@ -57,12 +59,22 @@ impl SessionMachine {
     }
 
     /// If the session has expired, everything that it held is lost.
+    ///
+    /// If the node frees what the session holds as soon as it hears from us, the rest of the TTL
+    /// passes first: the program has this time to stop what needs the locks.
     pub(super) fn expire(&mut self, now: Moment) {
-        if self.session.is_some() && self.state(now) == State::Lost {
+        if self.session.as_ref().is_some_and(|session| session.state(now) == State::Lost) {
             self.wake(now);
         }
+        let (held, ends_with_connection) = (self.is_bound(), self.ends_with_connection());
         let is_lost = |session: &mut OpenSession| session.state(now) == State::Lost;
         let Some(session) = self.session.take_if(is_lost) else { return };
+        let end = session.proven.after(session.ttl);
+        if held && session.lives_with_processes() {
+            self.rests_until = Some(now.after(session.margin()));
+        } else if held && ends_with_connection && end > now {
+            self.rests_until = Some(end);
+        }
         let silent = now.since(session.proven).as_secs_f64();
         self.lose_all(&format!("nothing was heard of the node for {silent:.1} s"));
         // The node does not know our clock. It keeps this session as long as our processes exist.

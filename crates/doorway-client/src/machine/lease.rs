@@ -13,7 +13,9 @@ pub enum State {
     Held,
     /// The lock is still held, but half of the TTL has passed without an answer. Finish soon.
     Unsure,
-    /// The lock is lost: another client may hold it. It stays lost.
+    /// The lock is lost: another client may hold it. It stays lost, with one exception: a process
+    /// that was stopped asks its node first, and then a session that lives as long as its processes
+    /// may turn out to be alive.
     Lost,
 }
 
@@ -89,11 +91,23 @@ impl OpenSession {
 
     /// When the state becomes [`State::Lost`].
     pub(super) fn lost_at(&self) -> Moment {
-        if self.expires() {
-            self.proven.after(self.ttl.saturating_sub(self.ttl / 20)).max(self.grace)
-        } else {
-            Moment::NEVER
-        }
+        self.expires_at().max(self.grace)
+    }
+
+    /// When the session counts as lost, if this process was not stopped.
+    fn expires_at(&self) -> Moment {
+        let span = self.ttl.saturating_sub(self.margin());
+        if self.expires() { self.proven.after(span) } else { Moment::NEVER }
+    }
+
+    /// How long before the end of the TTL we give up.
+    pub(super) fn margin(&self) -> Duration {
+        self.ttl / 20
+    }
+
+    /// Has the node yet to say whether the session is alive, because this process was stopped?
+    pub(super) fn is_doubtful(&self, now: Moment) -> bool {
+        self.expires_at() <= now
     }
 
     /// Does the machine send heartbeats for this session? A lease is renewed by its owner, but

@@ -95,6 +95,12 @@ pub struct SessionMachine {
     /// A session that our clock has ended, although the node keeps it as long as our processes
     /// exist. It is resumed without claims, so that the node releases what it held.
     given_up: Option<OpenSession>,
+    /// Grants that have come while we do not know whether the session is alive, by request. They
+    /// count when the node has answered.
+    doubtful: BTreeMap<u64, Fence>,
+    /// The connection is neither closed nor made before this moment: the node would free at once
+    /// what a session held that we have just given up.
+    rests_until: Option<Moment>,
     /// The grants that we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
     /// The requests that have no answer yet, by number.
@@ -155,6 +161,8 @@ impl Hash for SessionMachine {
             phase,
             session,
             given_up,
+            doubtful,
+            rests_until,
             grants,
             pending,
             next_number,
@@ -171,7 +179,8 @@ impl Hash for SessionMachine {
             outgoing,
             events,
         } = self;
-        (phase, session, given_up, grants, pending, next_number).hash(state);
+        (phase, session, given_up, doubtful, rests_until).hash(state);
+        (grants, pending, next_number).hash(state);
         (unreachable_since, heard, asked, overdue, acquiring).hash(state);
         (holder_due, place, troubles, turned_away).hash(state);
         (frames, outgoing, events).hash(state);
@@ -208,6 +217,8 @@ impl SessionMachine {
             phase: Phase::Disconnected,
             session: None,
             given_up: None,
+            doubtful: BTreeMap::new(),
+            rests_until: None,
             grants: BTreeMap::new(),
             pending: BTreeMap::new(),
             next_number: 1,
@@ -228,12 +239,12 @@ impl SessionMachine {
 
     /// Is a connection wanted? Not after [`SessionMachine::bye`].
     pub fn wants_connection(&self) -> bool {
-        self.phase == Phase::Disconnected
+        self.phase == Phase::Disconnected && self.rests_until.is_none()
     }
 
     /// Must the connection be closed, after what is outgoing has been written?
     pub fn must_close(&self) -> bool {
-        matches!(self.phase, Phase::Broken | Phase::Closed)
+        self.phase == Phase::Closed || self.phase == Phase::Broken && self.rests_until.is_none()
     }
 
     /// Has the node welcomed us on the current connection?
@@ -312,6 +323,8 @@ impl SessionMachine {
     pub fn disconnected(&mut self, now: Moment) {
         self.frames = Frames::default();
         self.outgoing.clear();
+        // The node repeats the grants that it still has.
+        self.doubtful.clear();
         if self.phase == Phase::Closed {
             return;
         }
@@ -345,6 +358,10 @@ impl SessionMachine {
     /// Whether the session is still alive at this moment. Without a session, everything is lost.
     pub fn state(&self, now: Moment) -> State {
         self.session.as_ref().map_or(State::Lost, |session| session.state(now))
+    }
+
+    fn lives_with_processes(&self) -> bool {
+        self.session.as_ref().is_some_and(OpenSession::lives_with_processes)
     }
 
     /// Whether this grant is still held at this moment.
@@ -452,6 +469,7 @@ impl SessionMachine {
     /// next session.
     fn lose_all(&mut self, reason: &str) {
         (self.session, self.given_up) = (None, None);
+        self.doubtful.clear();
         for ((fence, lock), _) in std::mem::take(&mut self.grants) {
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }

@@ -69,6 +69,11 @@ impl Pending {
         self.sent && changes
     }
 
+    /// Does the request ask for this lock?
+    pub(super) fn asks_for(&self, name: &Name) -> bool {
+        matches!(&self.request, Request::Acquire(_, ask) if ask.lock == *name)
+    }
+
     /// Does the request release this grant, which the session held?
     pub(super) fn releases_own(&self, name: &Name, grant: Fence) -> bool {
         let Request::Release(_, lock, fence) = &self.request else { return false };
@@ -196,15 +201,19 @@ impl SessionMachine {
         }
     }
 
-    /// Take the request with this number, which the node has answered. The answer proves that the
-    /// session was alive when the request was made.
+    /// Take the request with this number, which the node has answered.
     pub(super) fn answered(&mut self, number: u64) -> Option<Pending> {
+        self.prove(number);
         let pending = self.pending.remove(&number)?;
         self.acquiring -= usize::from(pending.is_acquire());
-        if let Some(session) = &mut self.session {
+        Some(pending)
+    }
+
+    /// The node has answered this request, so the session was alive when the request was made.
+    pub(super) fn prove(&mut self, number: u64) {
+        if let (Some(session), Some(pending)) = (&mut self.session, self.pending.get(&number)) {
             session.proven = session.proven.max(pending.since);
         }
-        Some(pending)
     }
 
     /// Compute `overdue` and `acquiring` again, after requests were dropped, or after the node was

@@ -135,6 +135,7 @@ impl SessionMachine {
             put(&Request::Bye, &mut self.outgoing);
         }
         self.grants.clear();
+        self.doubtful.clear();
         self.pending.clear();
         (self.session, self.given_up) = (None, None);
         self.phase = Phase::Closed;

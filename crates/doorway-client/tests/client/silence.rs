@@ -378,6 +378,57 @@ fn a_client_that_was_not_stopped_gives_its_lock_up_in_time() {
 }
 
 #[test]
+fn a_grant_that_comes_after_a_stop_counts_when_the_node_has_answered() {
+    let stopped = || {
+        let mut machine = bound();
+        let number = machine.acquire(at(3), ask("b", Wait::Forever));
+        requests(&mut machine);
+        // The grant has waited in the socket while the client was stopped.
+        reply(&mut machine, at(60_000), &Reply::Granted(number, Fence::new(1, 6)));
+        assert_eq!(machine.event(), None, "it may be lost by now");
+        machine.tick(at(60_000));
+        let [Request::Alive(sign)] = requests(&mut machine)[..] else { panic!("no heartbeat") };
+        (machine, sign)
+    };
+    let granted =
+        |event| matches!(event, Some(Event::Granted { fence, .. }) if fence == Fence::new(1, 6));
+
+    let (mut machine, sign) = stopped();
+    reply(&mut machine, at(60_100), &Reply::Alive(sign));
+    assert!(granted(machine.event()), "the session is alive");
+    assert_eq!(machine.event(), None);
+
+    let (mut machine, _) = stopped();
+    let (lock, why) = (Name::new("b").unwrap(), "the node has lost it".to_owned());
+    reply(&mut machine, at(60_100), &Reply::Lost(lock, Fence::new(1, 6), why));
+    assert!(granted(machine.event()), "each request has one answer");
+    assert!(matches!(machine.event(), Some(Event::Lost { .. })));
+
+    let (mut machine, _) = stopped();
+    machine.tick(at(61_000));
+    assert!(
+        matches!(machine.event(), Some(Event::Lost { fence, .. }) if fence == Fence::new(1, 5))
+    );
+    assert_eq!(machine.event(), None, "the request is made again in the next session");
+}
+
+#[test]
+fn a_node_hears_of_a_loss_only_after_the_rest_of_the_ttl() {
+    let mut machine = bound();
+    let lost = machine.deadline().unwrap();
+    while machine.event().is_none() {
+        machine.tick(machine.next_due());
+    }
+    assert!(!machine.must_close(), "the node would free the lock at once");
+    let rested = machine.next_due();
+    assert_eq!(rested.since(lost), Duration::from_millis(500));
+    machine.tick(rested);
+    assert!(machine.must_close());
+    machine.disconnected(rested);
+    assert!(machine.wants_connection());
+}
+
+#[test]
 fn a_session_that_lives_with_its_processes_is_resumed_as_one() {
     let mut machine = bound();
     machine.disconnected(at(100));

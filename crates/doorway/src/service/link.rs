@@ -179,15 +179,10 @@ impl Link {
     /// Do what is due: heartbeats, an attempt to reconnect, sending. This takes no longer than
     /// until `until`, when something else is due.
     pub(crate) fn tick(&mut self, now: Moment, until: Moment) {
-        let had_session = self.machine.ttl().is_some();
         self.machine.tick(now);
         if self.stream.is_some() && self.machine.must_close() {
             self.flush();
             self.disconnected(now);
-        }
-        if had_session && self.machine.ttl().is_none() {
-            // The command ends before the node hears that its lock is given up.
-            return;
         }
         if self.stream.is_none() && self.machine.wants_connection() {
             self.reconnect(now, until.since(now).min(CONNECT));
@@ -306,6 +301,12 @@ impl Link {
     /// end.
     pub(crate) fn hopeless(&mut self) -> Option<Exit> {
         self.hopeless.take()
+    }
+
+    /// May the command wait for a node that is away? Not if none has ever welcomed it: then the
+    /// address may be wrong.
+    pub(crate) fn outlasts_nodes(&self) -> bool {
+        self.is_welcome || self.persistence == Persistence::Deadline
     }
 
     /// Be as patient as commands that wait, from now on.
