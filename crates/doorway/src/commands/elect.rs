@@ -24,15 +24,16 @@ use crate::service::turn::{Turn, TurnOutcome};
 /// Run a command on one machine at a time: the leader runs it, the standbys wait
 ///
 /// Start this on several machines with the same NAME. One of them becomes the leader and runs the
-/// command. If the leader fails, the standby that has waited longest takes over: after its TTL if
-/// its machine is cut off, otherwise at once.
+/// command. If the leader ends, a standby takes over at once. If the machine of the leader dies or
+/// is cut off, a standby takes over after its TTL, or after the lease of its node.
 ///
 /// A leader that may lose its place ends the command before another one can become the leader, as
-/// `doorway run` does, and then waits as a standby again. When the command ends by itself, this
+/// `doorway run` does, and then waits as a standby again. Standbys wait for a node that is away for
+/// as long as it takes. When the command ends by itself, this
 /// ends with its exit code, and a standby takes over.
 ///
 /// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
-/// cannot be run; 64 if the command line is wrong; 69 if no node can be reached for 10 seconds; 77
+/// cannot be run; 64 if the command line is wrong; 69 if no node can be reached at the start; 77
 /// if the node refuses this client; 123 if the lead was lost at the moment when the command ended.
 #[derive(clap::Args)]
 #[command(
@@ -46,7 +47,8 @@ Environment of the command:
   DOORWAY_LOCK, DOORWAY_FENCE and the others of `doorway run`. The fence grows with every leader:
   a resource that checks fences refuses what a former leader writes.
 
-Events (--json), one in a line on standard error, since standard output belongs to the command:
+Events (--json), one in a line on standard error, since standard output belongs to the command.
+Lines that do not begin with `{\"event\":` are messages for people, or come from the command.
   {\"event\":\"standby\",\"name\":\"scheduler\"}
   {\"event\":\"leader\",\"name\":\"scheduler\",\"fence\":\"50536852947468291\",\"node\":\"a\"}
   {\"event\":\"lost\",\"name\":\"scheduler\",\"fence\":\"50536852947468291\"}
@@ -106,8 +108,7 @@ impl Args {
 /// Lead, or wait until that is possible.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let usage = |reason: String| Exit::new(exit::USAGE, reason);
-    let command_line = CommandLine::new(&args.words, None)
-        .map_err(|reason| usage(reason.replace("doorway run", "doorway elect")))?;
+    let command_line = CommandLine::new("doorway elect", &args.words, None).map_err(usage)?;
     let [name] = &command_line.locks[..] else {
         let text = "an election has one name: doorway elect NAME -- COMMAND...";
         return Err(usage(text.to_owned()).into());
@@ -135,6 +136,10 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
             return if exit.code == 0 { Ok(()) } else { Err(exit.into()) };
         }
         args.tell(&Event::Lost { name, fence });
+        if let Some(signal) = end.asked_to_end {
+            // Somebody wants this to end, and not only the command.
+            return Err(Exit::signal(signal as i32).into());
+        }
         persistence = Persistence::Deadline;
     }
 }
@@ -157,6 +162,7 @@ fn lead(
         permits: None,
         within: None,
         conflict: exit::UNAVAILABLE,
+        persists: true,
     };
     let turn = Turn {
         wanted,

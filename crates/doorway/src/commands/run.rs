@@ -128,7 +128,7 @@ pub(crate) struct Args {
 
 /// Run the command.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
-    let command_line = CommandLine::new(&args.words, args.command.as_deref());
+    let command_line = CommandLine::new("doorway run", &args.words, args.command.as_deref());
     let command_line = command_line.map_err(|reason| Exit::new(exit::USAGE, reason))?;
     if let (Some(grace), Some(ttl)) = (args.grace, args.ttl)
         && grace > Shutdown::longest_grace(ttl)

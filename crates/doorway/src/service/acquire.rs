@@ -57,7 +57,8 @@ impl Grants {
     }
 }
 
-/// How long to retry if the node of this user is just stopping, until the next one serves.
+/// How long to retry from the first refusal, if the node of this user is just stopping, until the
+/// next one serves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long to wait for the node to say who holds a lock that was not free.
@@ -98,6 +99,8 @@ struct Acquisition<'a> {
     backoff: Backoff,
     /// Why the node has not served this client yet, for as long as that is so.
     declined: Option<Refusal>,
+    /// When the node began to refuse the request, and when it last did.
+    refusals: Option<(Moment, Moment)>,
     /// The number of the last question of who holds that lock.
     question: Option<u64>,
 }
@@ -132,6 +135,7 @@ pub(crate) fn acquire(
         retry_at: Moment::NEVER,
         backoff: Backoff::new(DELAYS.0, DELAYS.1),
         declined: None,
+        refusals: None,
         question: None,
     };
     // The first request is queued before there is a connection: it is sent with the greeting.
@@ -252,23 +256,29 @@ impl Acquisition<'_> {
     /// Should the command ask again? If the lock is used with another number of permits, it may be
     /// free later. If the node of this user is just stopping, the next one serves soon. Any other
     /// node may be stopping too, or may not be a member of its group at the moment.
-    fn is_worth_another_try(&self, now: Moment, refusal: &Refusal) -> bool {
+    fn is_worth_another_try(&mut self, now: Moment, refusal: &Refusal) -> bool {
         let within = self.wanted.within;
+        let recent = self.refusals.filter(|(_, last)| now < last.after(PATIENCE));
+        let since = recent.map_or(now, |(first, _)| first);
+        self.refusals = Some((since, now));
         if is_used_otherwise(refusal) {
             return within.is_none_or(|within| now < self.begin.after(within));
         }
-        let patience = match within {
-            None => PATIENCE,
-            // After this time the machine gives up a node that does not answer.
-            Some(Duration::ZERO) => QUICK,
-            Some(within) => within,
-        };
         let stops = matches!(refusal.code, Code::Unavailable | Code::Gone);
+        if self.wanted.persists && stops && self.link.outlasts_nodes() {
+            return true;
+        }
+        let end = match within {
+            None => since.after(PATIENCE),
+            // After this time the machine gives up a node that does not answer.
+            Some(Duration::ZERO) => self.begin.after(QUICK),
+            Some(within) => self.begin.after(within),
+        };
         let may_pass = self.link.endpoint().is_own() && stops
             || within != Some(Duration::ZERO)
                 && (says_to_wait(refusal)
                     || self.declined.is_some() && refusal.code == Code::Unavailable);
-        may_pass && now < self.begin.after(patience)
+        may_pass && now < end
     }
 
     /// The exit after a refusal. If the lock is not free, the message also says who holds it,

@@ -14,11 +14,16 @@ pub(crate) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Split the words after the options; `line` is the value of `-c`, if it was among the options.
+    /// Split the words after the options of `program`, which is `doorway run` or one like it;
+    /// `line` is the value of `-c`, if it was among the options.
     ///
     /// The words before the first `--` are names. Without a `--` the first word is the name and the
     /// rest is the command, as with flock(1), which also takes `-c LINE` after the name.
-    pub(crate) fn new(words: &[OsString], line: Option<&OsStr>) -> Result<Self, String> {
+    pub(crate) fn new(
+        program: &str,
+        words: &[OsString],
+        line: Option<&OsStr>,
+    ) -> Result<Self, String> {
         let shell = |line: &OsString| vec!["sh".into(), "-c".into(), line.clone()];
         let (names, command) = if let Some(at) = words.iter().position(|word| word == "--") {
             (&words[..at], words[at + 1..].to_vec())
@@ -31,7 +36,7 @@ impl CommandLine {
         } else {
             let (names, command) = words.split_at(words.len().min(1));
             if let Some(option) = command.first().filter(|word| is_option(word)) {
-                return Err(no_option(option));
+                return Err(no_option(program, option));
             }
             (names, command.to_vec())
         };
@@ -43,11 +48,12 @@ impl CommandLine {
             None => command,
         };
         if command.is_empty() {
-            return Err(no_command(names));
+            return Err(no_command(program, names));
         }
-        let mut locks = names.iter().map(name).collect::<Result<Vec<_>, _>>()?;
+        let mut locks =
+            names.iter().map(|word| name(program, word)).collect::<Result<Vec<_>, _>>()?;
         if locks.is_empty() {
-            return Err("no lock given: doorway run NAME -- COMMAND...".to_owned());
+            return Err(format!("no name given: {program} NAME -- COMMAND..."));
         }
         locks.sort();
         locks.dedup();
@@ -59,22 +65,22 @@ fn is_option(word: &OsString) -> bool {
     word.as_encoded_bytes().starts_with(b"-")
 }
 
-fn no_option(word: &OsString) -> String {
+fn no_option(program: &str, word: &OsString) -> String {
     format!(
         "'{}' is unknown, or comes too late: options go before the first NAME, no name begins with \
-         '-', and `--` goes before a COMMAND that does; `doorway run -h` lists the options",
+         '-', and `--` goes before a COMMAND that does; `{program} -h` lists the options",
         word.display()
     )
 }
 
 /// The error of a command line without a command. A number alone is how flock(1) is given a file
 /// descriptor, to hold a lock for the rest of a script.
-fn no_command(names: &[OsString]) -> String {
+fn no_command(program: &str, names: &[OsString]) -> String {
     let is_number = |name: &OsString| {
         let bytes = name.as_encoded_bytes();
         !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
     };
-    let mut text = "no command given: say doorway run NAME -- COMMAND...".to_owned();
+    let mut text = format!("no command given: say {program} NAME -- COMMAND...");
     if let [name] = names
         && is_number(name)
     {
@@ -84,9 +90,9 @@ fn no_command(names: &[OsString]) -> String {
     text
 }
 
-fn name(word: &OsString) -> Result<Name, String> {
+fn name(program: &str, word: &OsString) -> Result<Name, String> {
     if is_option(word) {
-        return Err(no_option(word));
+        return Err(no_option(program, word));
     }
     let text = word.to_str().ok_or_else(|| {
         format!("'{}' is not the name of a lock: names are UTF-8", word.display())
@@ -100,7 +106,8 @@ mod tests {
 
     fn words(text: &str, line: Option<&str>) -> Result<(String, String), String> {
         let words: Vec<OsString> = text.split_whitespace().map(Into::into).collect();
-        let CommandLine { locks, command } = CommandLine::new(&words, line.map(OsStr::new))?;
+        let CommandLine { locks, command } =
+            CommandLine::new("doorway run", &words, line.map(OsStr::new))?;
         let locks: Vec<_> = locks.iter().map(Name::as_str).collect();
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         Ok((locks.join(" "), command.join(" ")))
@@ -130,8 +137,8 @@ mod tests {
             ("x", None, "no command"),
             ("x --", None, "no command"),
             ("9", None, "`doorway lock NAME`"),
-            ("-- ls", None, "no lock"),
-            ("", Some("ls"), "no lock"),
+            ("-- ls", None, "no name"),
+            ("", Some("ls"), "no name"),
             ("x -- ls", Some("ls"), "not both"),
             ("x -n -- ls", None, "'-n' is unknown, or comes too late"),
             ("x -n", Some("ls"), "before the first NAME"),

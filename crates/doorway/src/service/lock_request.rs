@@ -55,6 +55,7 @@ impl AcquireArgs {
             permits: self.permits,
             within: if self.nonblock { Some(Duration::ZERO) } else { self.wait },
             conflict: self.conflict_exit_code,
+            persists: false,
         }
     }
 }
@@ -71,4 +72,6 @@ pub(crate) struct LockRequest<'a> {
     pub(crate) within: Option<Duration>,
     /// The exit code if the locks are not free in time.
     pub(crate) conflict: u8,
+    /// Whether to wait for a node that has gone away for as long as it takes.
+    pub(crate) persists: bool,
 }

@@ -42,6 +42,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) shutdown: Shutdown,
     /// Also report what is not a problem.
     pub(crate) verbose: bool,
+    /// The last signal with which somebody asked for the end of the command.
+    pub(crate) asked_to_end: Option<Signal>,
 }
 
 /// How the command ended.
@@ -50,6 +52,8 @@ pub(crate) struct Outcome {
     pub(crate) change: Change,
     /// True if a lock was lost while the command ran.
     pub(crate) lost: bool,
+    /// The signal with which somebody asked for the end of the command, if somebody did.
+    pub(crate) asked_to_end: Option<Signal>,
     /// True if background processes of the command still run and hold the locks.
     pub(crate) others: bool,
     /// The signal of a key, such as Ctrl-C, that ended the command. The key was meant for the whole
@@ -88,7 +92,8 @@ impl Supervisor<'_> {
             self.child.signal(Signal::SIGKILL);
         }
         self.child.bury();
-        Outcome { change, lost, others: self.child.left_others(), key }
+        let asked_to_end = self.asked_to_end;
+        Outcome { change, lost, asked_to_end, others: self.child.left_others(), key }
     }
 
     /// True if there is nothing left to wait for once the command has ended.
@@ -215,7 +220,12 @@ impl Supervisor<'_> {
             // does not concern the command.
             Signal::SIGTTIN | Signal::SIGTTOU => {}
             Signal::SIGCONT => self.go_on(),
-            _ => self.child.signal(signal),
+            _ => {
+                if [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT].contains(&signal) {
+                    self.asked_to_end = Some(signal);
+                }
+                self.child.signal(signal);
+            }
         }
         None
     }

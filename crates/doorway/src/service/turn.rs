@@ -71,8 +71,18 @@ impl Turn<'_> {
             let shutdown = Shutdown::new(grants.ttl, self.grace);
             let (on_lost, verbose) = (self.on_lost, self.verbose);
             let (grants, link, event_loop) = (&grants, &mut *link, &mut *event_loop);
-            Supervisor { grants, link, event_loop, child, terminal, on_lost, shutdown, verbose }
-                .run()
+            Supervisor {
+                grants,
+                link,
+                event_loop,
+                child,
+                terminal,
+                on_lost,
+                shutdown,
+                verbose,
+                asked_to_end: None,
+            }
+            .run()
         });
         let mut lost = end.as_ref().is_ok_and(|end| end.lost);
         if let Some(least) = self.hold_at_least.filter(|_| !lost) {

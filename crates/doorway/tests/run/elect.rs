@@ -99,3 +99,22 @@ fn the_exit_code_is_that_of_the_command_and_mistakes_have_their_own() {
     assert!(code == Some(64) && text.contains("would leave two leaders"), "{text}");
     assert_eq!(place.code("elect x").0, Some(64));
 }
+
+#[test]
+fn a_leader_that_is_ended_while_it_loses_does_not_lead_again() {
+    let place = Place::new();
+    // The command needs a while to end, and says when it has been told to.
+    let line = "echo $DOORWAY_FENCE >> one.fences; trap 'touch told; sleep 0.5; exit 0' TERM; \
+                while :; do sleep 0.05; done";
+    let words = ["elect", "--json", "lead", "--", "sh", "-c", line];
+    let log = fs::File::create(place.file("one.events")).unwrap();
+    let mut command = place.command(words);
+    let leader = Process::spawn(command.current_dir(&place.directory).stderr(Stdio::from(log)));
+    until("it leads", || fences(&place, "one").len() == 1);
+    place.answer(&format!("break lead --fence {}", fences(&place, "one")[0]));
+    until("the command is told", || place.file("told").exists());
+    leader.signal("TERM");
+    assert_eq!(leader.end().code(), Some(143));
+    assert_eq!(kinds(&place, "one"), "standby leader lost");
+    assert_eq!(fences(&place, "one").len(), 1);
+}
