@@ -81,6 +81,11 @@ class Node:
         """What the node has written."""
         return (self.directory / "log").read_text()
 
+    def run(self, words: List[str]) -> int:
+        """Run the program with these words at this node. Returns its exit code."""
+        done = subprocess.run([program(), *words, "--socket", self.socket], check=False)
+        return done.returncode
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the node."""
         assert self._process is not None

@@ -93,6 +93,49 @@ class Asyncio(unittest.IsolatedAsyncioTestCase):
                 await other.release()
             self.node.signal(signal.SIGCONT)
 
+    async def test_a_task_that_is_cancelled_while_it_leaves_keeps_nothing(self) -> None:
+        async with self.client() as client, self.client() as other:
+            grants = await client.lock_all(["a", "b", "c"]).acquire()
+            await client.lock("d").acquire()  # Nobody keeps this grant.
+            scope = client.lock_all(["e", "f", "g"])
+
+            async def leave() -> None:
+                async with scope:
+                    self.node.signal(signal.SIGSTOP)
+
+            leaving = asyncio.ensure_future(leave())
+            await asyncio.sleep(0.1)
+            leaving.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await leaving
+            self.node.signal(signal.SIGCONT)
+            async with other.lock_all(["d", "e", "f", "g"], wait=30):
+                self.assertEqual(len(grants), 3)
+                self.assertIsNone(await other.try_lock("a"))
+
+    async def test_a_lock_may_be_left_by_another_task(self) -> None:
+        async with self.client() as client:
+            lock = client.lock("a")
+            await asyncio.ensure_future(lock.__aenter__())
+            await lock.__aexit__(None, None, None)
+            async with client.lock("a", wait=0):
+                pass
+            with self.assertRaisesRegex(RuntimeError, "this task has not entered the lock"):
+                await lock.__aexit__(None, None, None)
+
+    async def test_a_coroutine_is_told_of_a_loss(self) -> None:
+        told: "asyncio.Future[doorway.Lost]" = asyncio.get_running_loop().create_future()
+
+        async def on_lost(lost: doorway.Lost) -> None:
+            await asyncio.sleep(0)
+            told.set_result(lost)
+
+        async with self.client() as client:
+            grant = await client.lock("a", on_lost=on_lost).acquire()
+            words = ["break", "a", "--fence", str(grant.fence)]
+            self.assertEqual(await asyncio.to_thread(self.node.run, words), 0)
+            self.assertEqual((await asyncio.wait_for(told, 30)).lock, "a")
+
     async def test_mistakes_are_errors(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "is not open"):
             await self.client().status()

@@ -4,14 +4,13 @@ import gc
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 import unittest
 from typing import List, Optional
 
 import doorway
-from nodes import Node, boot_time, program, until
+from nodes import Node, boot_time, until
 
 
 class Blocking(unittest.TestCase):
@@ -90,6 +89,24 @@ class Blocking(unittest.TestCase):
             doorway.Client("tcp://127.0.0.1:1")
         with self.assertRaisesRegex(doorway.Unavailable, "at @nobody-here .*Connection refused"):
             doorway.Client("@nobody-here")
+
+    def test_a_lock_may_be_left_by_another_thread(self) -> None:
+        lock = self.client.lock("left")
+        entering = threading.Thread(target=lock.__enter__)
+        entering.start()
+        entering.join()
+        lock.__exit__(None, None, None)
+        with self.client.lock("left", wait=0):
+            pass
+        with self.assertRaisesRegex(RuntimeError, "this thread has not entered the lock"):
+            lock.__exit__(None, None, None)
+
+    def test_a_coroutine_function_cannot_be_told_of_a_loss(self) -> None:
+        async def on_lost(lost: doorway.Lost) -> None:
+            self.fail("nobody awaits it")
+
+        with self.assertRaisesRegex(TypeError, "on_lost is a coroutine function"):
+            self.client.lock("a", on_lost=on_lost)
 
     def test_a_function_runs_once_at_a_time(self) -> None:
         running: List[int] = []
@@ -216,7 +233,7 @@ class Blocking(unittest.TestCase):
         with self.assertRaisesRegex(doorway.Lost, "lost the lock broken with fence") as raised:
             with self.client.lock("broken", on_lost=losses.append) as grant:
                 words = ["break", "broken", "--fence", str(grant.fence)]
-                self.assertEqual(run(self.node, words), 0)
+                self.assertEqual(self.node.run(words), 0)
                 until("the loss is noticed", lambda: bool(losses))
                 with self.assertRaises(doorway.Lost):
                     grant.check()
@@ -234,13 +251,8 @@ class Blocking(unittest.TestCase):
         with self.assertLogs("doorway", "ERROR"):
             for name in ("one", "two"):
                 grant = self.client.lock(name, on_lost=tell).acquire()
-                run(self.node, ["break", name, "--fence", str(grant.fence)])
+                self.node.run(["break", name, "--fence", str(grant.fence)])
                 until("the loss is told", lambda: told[-1:] == [name])
-
-
-def run(node: Node, words: List[str]) -> int:
-    """Run the program with these words."""
-    return subprocess.run([program(), *words, "--socket", node.socket], check=False).returncode
 
 
 if __name__ == "__main__":

@@ -385,7 +385,7 @@ class _Scope(Generic[T]):
     """Something to acquire and release, in a ``with`` statement or around a function."""
 
     def __init__(self) -> None:
-        self._entered = threading.local()
+        self._entered: Dict[int, List[T]] = {}
 
     def acquire(self) -> T:
         raise NotImplementedError
@@ -401,8 +401,7 @@ class _Scope(Generic[T]):
 
     def __enter__(self) -> T:
         held = self.acquire()
-        stack: List[T] = self._entered.__dict__.setdefault("stack", [])
-        stack.append(held)
+        self._entered.setdefault(threading.get_ident(), []).append(held)
         return held
 
     def __exit__(
@@ -411,7 +410,8 @@ class _Scope(Generic[T]):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self._leave(self._entered.stack.pop(), kind, error, trace)
+        held = shared.take_entry(self._entered, threading.get_ident(), "thread")
+        self._leave(held, kind, error, trace)
 
     def __call__(self, function: F) -> F:
         """Hold the lock while the function runs."""
@@ -441,6 +441,7 @@ class Lock(_Scope[Grant]):
         on_lost: Optional[OnLost],
     ) -> None:
         super().__init__()
+        shared.check_on_lost(on_lost)
         self._client = client
         self._ask = shared.ask(name, wait, shared_mode, permits)
         self._on_lost = on_lost
@@ -470,6 +471,7 @@ class Locks(_Scope[Dict[str, Grant]]):
         on_lost: Optional[OnLost],
     ) -> None:
         super().__init__()
+        shared.check_on_lost(on_lost)
         self._client = client
         self._asks = shared.asks(names, wait)
         self._wait = wait

@@ -7,6 +7,7 @@ everything that happens, and :meth:`Session.receive` when the socket has somethi
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import socket
@@ -15,7 +16,18 @@ import sys
 import threading
 import time
 import weakref
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Protocol, Tuple, Union
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from . import _machine as machine
 from . import _wire as wire
@@ -41,6 +53,9 @@ Deliver = Callable[[Outcome], None]
 Make = Callable[[SessionMachine, int], int]
 #: What to call when a grant is lost.
 OnLost = Callable[[Lost], object]
+
+T = TypeVar("T")
+Who = TypeVar("Who")
 
 
 class Options(NamedTuple):
@@ -101,6 +116,26 @@ def asks(names: Iterable[str], wait: Optional[float]) -> List[wire.Ask]:
     if isinstance(names, str):
         raise TypeError(f"give a list of names, such as [{names!r}]")
     return [ask(name, wait, False, None) for name in sorted(set(names))]
+
+
+def check_on_lost(on_lost: Optional[OnLost]) -> None:
+    """A coroutine function would never run, because nobody awaits it."""
+    if inspect.iscoroutinefunction(on_lost):
+        raise TypeError("on_lost is a coroutine function; give a function, or use doorway.aio")
+
+
+def take_entry(entered: Dict[Who, List[T]], who: Who, kind: str) -> T:
+    """Take what this thread or task has entered last. If somebody else entered, and only once, it
+    may be left here as well."""
+    own = entered.get(who)
+    if own is None:
+        if [len(entries) for entries in entered.values()] != [1]:
+            raise RuntimeError(f"this {kind} has not entered the lock, so it cannot leave it")
+        who, own = next(iter(entered.items()))
+    entry = own.pop()
+    if not own:
+        del entered[who]
+    return entry
 
 
 def with_time_left(one: wire.Ask, wait: Optional[float], begin: float) -> wire.Ask:

@@ -38,6 +38,7 @@ from typing import (
     Iterable,
     List,
     Optional,
+    Set,
     Type,
     TypeVar,
 )
@@ -65,6 +66,8 @@ class _Loop:
         self._timer = Timer()
         self._sock: Optional[socket.socket] = None
         self._blocked = False
+        #: The coroutines of ``on_lost`` that run.
+        self._telling: "Set[asyncio.Future[Any]]" = set()
         self._loop.add_reader(self._timer.fileno(), self._ring)
         self.session = Session(options, self)
 
@@ -86,7 +89,15 @@ class _Loop:
             self._loop.remove_writer(sock.fileno())
 
     def notify(self, tell: Callable[[], object]) -> None:
-        self._loop.call_soon(tell)
+        def run() -> None:
+            told = tell()
+            if inspect.isawaitable(told):
+                task = asyncio.ensure_future(told)
+                # The loop itself does not keep its tasks alive.
+                self._telling.add(task)
+                task.add_done_callback(self._telling.discard)
+
+        self._loop.call_soon(run)
 
     def forked(self) -> None:
         self._timer.close()
@@ -199,7 +210,7 @@ class Client:
         on_lost: Optional[OnLost] = None,
     ) -> "Lock":
         """A lock, for an ``async with`` statement or as a decorator. See :func:`doorway.lock` for the
-        options. ``on_lost`` is called by the event loop."""
+        options. ``on_lost`` is called by the event loop, and may be a coroutine function."""
         return Lock(self, name, wait, shared, permits, on_lost)
 
     def lock_all(
@@ -284,7 +295,10 @@ class _Waiting(Call):
 
 
 class Grant(HeldLock):
-    """A lock that this process holds until it is released, unless it is lost before."""
+    """A lock that this process holds until it is released, unless it is lost before.
+
+    A grant that is not in use any more releases its lock.
+    """
 
     def __init__(self, client: Client, session: Session, lock: str, fence: int) -> None:
         super().__init__(session, lock, fence)
@@ -304,6 +318,21 @@ class Grant(HeldLock):
         self._ours = False
         if not shared.released(outcome, self.lock, self.fence):
             raise self._session.loss(self.lock, self.fence)
+
+    def _let_go(self) -> None:
+        """Release the lock without waiting for the answer."""
+        driver = self._client._driver
+        if driver is None or not self._ours or not self._is_here or self.is_lost:
+            return
+        self._ours = False
+        session, release = self._session, self._session.release(self.lock, self.fence)
+        driver.post(lambda: session.tell(release))
+
+    def __del__(self) -> None:
+        try:
+            self._let_go()
+        except RuntimeError:
+            pass  # The event loop is closed, and the session with it.
 
     async def __aenter__(self) -> "Grant":
         return self
@@ -357,11 +386,7 @@ class _Scope(Generic[T]):
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        task = asyncio.current_task()
-        entries = self._entered[task]
-        entry = entries.pop()
-        if not entries:
-            del self._entered[task]
+        entry = shared.take_entry(self._entered, asyncio.current_task(), "task")
         await entry.__aexit__(kind, error, trace)
 
     def __call__(self, function: F) -> F:
@@ -469,6 +494,10 @@ class Locks(_Scope[Dict[str, Grant]]):
                 await grant.__aexit__(None, None, None)
             except Lost as lost:
                 first = first or lost
+            except BaseException:  # Such as CancelledError.
+                for grant in held.values():
+                    grant._let_go()
+                raise
         if first is not None and error is None:
             raise first
 
@@ -493,7 +522,8 @@ def lock(
     on_lost: Optional[OnLost] = None,
 ) -> Lock:
     """A lock with a session of its own, for an ``async with`` statement or as a decorator. See
-    :func:`doorway.lock` for the options. ``on_lost`` is called by the event loop."""
+    :func:`doorway.lock` for the options. ``on_lost`` is called by the event loop, and may be a
+    coroutine function."""
     return Lock(None, name, wait, shared, permits, on_lost)
 
 
