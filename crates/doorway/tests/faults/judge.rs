@@ -274,11 +274,14 @@ impl Judge {
             }
             Verb::Leaves => self.sure(line, true),
             Verb::Loses => {
-                *(if is_there {
-                    &mut self.account.lost_there
+                if is_there {
+                    self.account.lost_there += 1;
                 } else {
-                    &mut self.account.lost_elsewhere
-                }) += 1;
+                    self.account.lost_elsewhere += 1;
+                    let (client, lock) = (&line.client, &line.lock);
+                    let after = Duration::from_nanos(line.at.saturating_sub(self.fault.begun));
+                    println!("{client} lost {lock} elsewhere, {after:?} after the fault began");
+                }
                 if let Some(visit) = self.visit(line) {
                     visit.over = true;
                 }
