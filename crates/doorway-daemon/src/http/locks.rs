@@ -78,7 +78,7 @@ pub(crate) async fn acquire(
 
 /// The response to a call that acquires or renews a lease.
 fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
-    let LeaseAnswer { fence, session, ttl } = match answer {
+    let LeaseAnswer { fence, session, ttl, .. } = match answer {
         CallAnswer::Leased(lease) => lease,
         CallAnswer::Refused(refusal) => return Err(refusal.into()),
         CallAnswer::Different(refusal) => {

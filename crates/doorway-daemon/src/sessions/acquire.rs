@@ -379,7 +379,9 @@ impl Sessions {
         for caller in std::mem::take(&mut session.callers) {
             let (session, ttl) = (number, session.ttl);
             let answer = match &answer {
-                Ok(fence) => Answer::Leased(LeaseAnswer { fence: *fence, session, ttl }),
+                Ok(fence) => {
+                    Answer::Leased(LeaseAnswer { fence: *fence, session, ttl, renewed: false })
+                }
                 Err(refusal) => Answer::Refused(refusal.clone()),
             };
             self.leases.calls.remove(&caller);

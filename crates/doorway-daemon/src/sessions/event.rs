@@ -219,6 +219,8 @@ pub struct LeaseAnswer {
     pub session: u64,
     /// The time to live of the lease.
     pub ttl: Duration,
+    /// Whether the client has renewed a lease that it knew of, and does not learn of it only now.
+    pub renewed: bool,
 }
 
 /// Something that the shell has to do. It does the outputs of a step in their order.

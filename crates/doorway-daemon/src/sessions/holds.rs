@@ -243,7 +243,7 @@ impl Sessions {
         }
         let before = std::mem::replace(&mut session.ttl, ttl);
         if !self.rewrite(number, Rewriting::Ttl { call, fence, before }, out) {
-            let lease = LeaseAnswer { fence, session: number, ttl };
+            let lease = LeaseAnswer { fence, session: number, ttl, renewed: true };
             out.push(Output::Answer(call, Answer::Leased(lease)));
         }
     }

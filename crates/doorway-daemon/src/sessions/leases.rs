@@ -117,7 +117,7 @@ impl Sessions {
             }
         }
         let ttl = self.open.get(&number).map(|session| session.ttl).unwrap_or_default();
-        Ok(Some(LeaseAnswer { fence, session: number, ttl }))
+        Ok(Some(LeaseAnswer { fence, session: number, ttl, renewed: true }))
     }
 
     /// Ask for a lock with a lease, or join the request that this one repeats.

@@ -172,7 +172,8 @@ impl Sessions {
     }
 
     /// A client does not wait for its answers any longer, or is gone. Returns whether some were
-    /// held back. A lease over HTTP that nobody can ask for again ends.
+    /// held back. A lease over HTTP that its client does not know of, and cannot ask for again,
+    /// ends.
     pub(super) fn forget_withheld(
         &mut self,
         now: Moment,
@@ -191,7 +192,7 @@ impl Sessions {
             let Output::Answer(_, Answer::Leased(lease)) = output else { continue };
             let Some(session) = self.open.get_mut(&lease.session) else { continue };
             session.heard = now;
-            if session.key.is_none() {
+            if session.key.is_none() && !lease.renewed {
                 self.end(lease.session, End::Left, out);
             }
         }

@@ -49,9 +49,12 @@ impl Sessions {
         match change {
             Rewriting::Ttl { call, fence, before } => {
                 let answer = match refused {
-                    None => {
-                        Answer::Leased(LeaseAnswer { fence, session: number, ttl: session.ttl })
-                    }
+                    None => Answer::Leased(LeaseAnswer {
+                        fence,
+                        session: number,
+                        ttl: session.ttl,
+                        renewed: true,
+                    }),
                     Some(refusal) => {
                         session.ttl = before;
                         Answer::Refused(refusal)

@@ -124,6 +124,24 @@ fn a_client_over_http_need_not_wait_for_the_node() {
 }
 
 #[test]
+fn a_renewal_over_http_without_an_answer_leaves_the_lease_alone() {
+    for leave in [Input::CallTimedOut, |caller| Input::HangUp { connection: caller, closed: true }]
+    {
+        let mut node = node();
+        node.lease(0, LEASE);
+        let (_, out) = node.call(100, lease("orders", None, 1_000));
+        let ask = asked(&out).expect("the node is asked");
+        assert_eq!(answers(&node.grant(100, ask, 1)).len(), 1);
+        node.pass(1_050);
+        let (name, fence) = (Name::new("orders").unwrap(), Fence::new(1, 1));
+        let (caller, out) = node.call(1_050, Call::Renew(name, fence, None));
+        assert_eq!(answers(&out), [], "it waits for the lease of the node");
+        node.step(1_060, leave(caller));
+        assert_eq!(node.sessions.held(), 1, "the client still believes in its lease");
+    }
+}
+
+#[test]
 fn nobody_is_promised_more_than_the_lease_of_the_node_lasts_by_a_renewal() {
     let mut node = node();
     node.lease(0, LEASE);
