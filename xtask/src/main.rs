@@ -40,7 +40,7 @@ Usage: cargo xtask TASK
   bench page [--smoke]
                   measure the laboratory and the live page in a browser; takes four minutes
   faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
-                  nodes are killed 100 times in each way, other faults are rarer; takes 45 minutes
+                  nodes are killed 100 times in each way, other faults are rarer; takes 25 minutes
   checked [NAME]  make rows of docs/checked.md anew, for the algorithms whose code has changed, or
                   for the one with this name; takes minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours

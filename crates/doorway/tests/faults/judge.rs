@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A client that gets no answer for this long hangs. No fault lasts longer than three leases of two
-/// seconds. A long lease of a dead machine closes its lock for six seconds, and before a waiting
-/// client are at most four others.
+/// A client that gets no answer for this long hangs, unless others enter the lock. No fault lasts
+/// longer than three leases of two seconds. A long lease of a dead machine closes its lock for six
+/// seconds, and before a waiting client are at most four others.
 pub(crate) const HANGS: Duration = Duration::from_secs(40);
 
 /// A line of the log.
@@ -143,6 +143,8 @@ pub(crate) struct Judge {
     pub(crate) wrong: Vec<String>,
     /// Fences that were given twice.
     twice: usize,
+    /// The longest that a client has waited for an answer, and which client.
+    pub(crate) longest: (Duration, String),
     /// Double entries that belong to accounts that are closed.
     settled: usize,
     fault: Fault,
@@ -168,7 +170,7 @@ impl Judge {
 
     /// The fault is over. Returns what came of it.
     pub(crate) fn end(&mut self, now: u64) -> Account {
-        let overdue = self.asked.iter().filter(|(_, (_, at))| is_long(*at, now));
+        let overdue = self.asked.iter().filter(|(_, (lock, at))| self.hangs(lock, *at, now));
         let overdue: Vec<String> =
             overdue.map(|(client, (lock, _))| format!("{client} waits for {lock}")).collect();
         self.account.hung += overdue.len();
@@ -310,18 +312,25 @@ impl Judge {
 
     /// A request has its answer. Returns when it was made.
     fn answered(&mut self, line: &Line) -> Option<u64> {
-        let (_, asked) = self.asked.remove(&line.client)?;
-        if is_long(asked, line.at) {
+        let (lock, asked) = self.asked.remove(&line.client)?;
+        let waited = Duration::from_nanos(line.at.saturating_sub(asked));
+        self.longest = self.longest.clone().max((waited, line.client.clone()));
+        if self.hangs(&lock, asked, line.at) {
             self.account.hung += 1;
             self.wrong.push(format!("{} waited too long: {}", line.client, line.text()));
         }
         Some(asked)
     }
-}
 
-/// Did a request wait for longer than any should?
-fn is_long(asked: u64, now: u64) -> bool {
-    Duration::from_nanos(now.saturating_sub(asked)) > HANGS
+    /// Did a request wait for longer than any should, while nobody entered its lock?
+    ///
+    /// Requests that wait are asked again in every view, in the order of its members. If views
+    /// change every second, others may enter for longer than that before a client does.
+    fn hangs(&self, lock: &str, asked: u64, now: u64) -> bool {
+        let since = now.saturating_sub(HANGS.as_nanos() as u64);
+        let mut visits = self.visits.get(lock).into_iter().flat_map(BTreeMap::values);
+        asked < since && !visits.any(|visit| visit.from > since)
+    }
 }
 
 #[cfg(test)]

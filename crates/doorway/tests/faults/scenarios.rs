@@ -170,7 +170,8 @@ pub(crate) fn run(times: usize, only: &str, table: Option<&str>) {
         }
     }
     trial.look();
-    println!("{} entries", trial.judge.entries());
+    let (longest, who) = &trial.judge.longest;
+    println!("{} entries; longest wait: {longest:.1?}, of {who}", trial.judge.entries());
     complaints.extend(trial.judge.overlaps());
     complaints.extend(trial.judge.untold());
     complaints.extend(std::mem::take(&mut trial.judge.wrong));
