@@ -34,6 +34,7 @@ const DAEMON: &str = "\
 //! The parts of the daemon that the simulation runs.
 #![allow(dead_code, reason = \"the doors are missing\")]
 pub mod clock;
+mod identity;
 pub mod ledger;
 pub mod principal;
 mod secret;

@@ -54,8 +54,8 @@ pub enum Input {
     HangUp {
         /// The connection.
         connection: Connection,
-        /// Whether the client closed it, or does not exist any more. False if the node closed it
-        /// because the client did not read its replies.
+        /// Whether the client closed it, or does not exist any more. False if the node closed it:
+        /// the client may still believe in its locks, and come back.
         closed: bool,
     },
     /// The node grants a request of [`Output::Acquire`] or [`Output::Reclaim`].

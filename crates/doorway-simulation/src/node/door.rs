@@ -255,7 +255,7 @@ impl Node {
                 process.doors.remove(&connection);
             }
             context.close(connection.0, 1);
-            self.input(context, Input::HangUp { connection, closed: true });
+            self.input(context, Input::HangUp { connection, closed: false });
         }
         if self.process.as_ref().is_some_and(|process| process.doors.values().any(|it| it.dirty)) {
             self.flush(context);
