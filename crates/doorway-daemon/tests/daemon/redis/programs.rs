@@ -1,11 +1,16 @@
 //! Real Redis clients, as they are.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use doorway_daemon::listen::Protocols;
+use doorway_daemon::listen::{Doors, Protocols, accept_unix, bind_unix};
+use doorway_daemon::settings::Socket;
 
+use crate::common::fresh;
+use crate::common::settings::settings;
 use crate::http::remote::{Remote, TOKEN};
+use crate::server::{Server, with_http};
 
 fn text(run: &Output) -> String {
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
@@ -56,4 +61,47 @@ fn redis_py_locks() {
     let said = text(&run);
     assert!(run.status.success() && said.contains("all is well"), "{said}");
     assert_eq!(remote.service.held(), 0, "{said}");
+}
+
+/// `cargo xtask test` runs this one.
+#[test]
+#[ignore = "it needs redis-cli and redis-py, with the path of its Python in REDIS_PYTHON"]
+fn the_examples_of_the_page_work() {
+    let python = std::env::var("REDIS_PYTHON").expect("the path of a Python with redis-py");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/redis.md");
+    let page = fs::read_to_string(page).unwrap();
+    let server = Server::new();
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
+    let file = server.runtime.block_on(async {
+        let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
+        let doors = with_http(&server.service, &settings(), Doors::default());
+        tokio::spawn(accept_unix(server.service.clone(), listener, doors));
+        file
+    });
+    // The page uses the socket of a machine's node.
+    let page = page.replace("/run/doorway/socket", path.to_str().unwrap());
+    let blocks = |kind: &str| -> Vec<String> {
+        let begin = format!("```{kind}\n");
+        let parts = page.split(&begin).skip(1);
+        parts.map(|part| part.split("```").next().unwrap().to_owned()).collect()
+    };
+    let run = |program: &str, words: &[&str]| {
+        let run = Command::new("timeout").args(["20", program]).args(words).output().unwrap();
+        assert!(run.status.success(), "{}", text(&run));
+        text(&run)
+    };
+    let script = format!("set -eu\n{}", blocks("sh").concat());
+    let said = run("sh", &["-c", &script]);
+    let told = blocks("text").concat();
+    // Times and fences differ from run to run.
+    let same = |lines: &str| {
+        let number = |line: &str| line.len() > 1 && line.bytes().all(|byte| byte.is_ascii_digit());
+        let lines = lines.lines().map(|line| if number(line) { "a number" } else { line });
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(same(&said), same(&told), "{said}");
+    let said = run(&python, &["-c", &blocks("python").concat()]);
+    assert!(said.starts_with("inside, with fence "), "{said}");
+    drop(file);
+    assert_eq!(server.service.held(), 0);
 }
