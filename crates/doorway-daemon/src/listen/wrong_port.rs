@@ -16,7 +16,8 @@ use crate::sessions::refusals::refusal;
 /// How long a client without TLS may take to send its first bytes.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The refusal of a session at a port for something else. Its code lets the client try another node.
+/// The refusal of a session at a port for something else. Its code lets the client try another
+/// node.
 pub(super) fn not_for_sessions(node: &str, speaks: Protocols, addresses: &Addresses) -> Refusal {
     let sessions = match &addresses.sessions {
         Some(address) => format!("sessions are at {address}"),

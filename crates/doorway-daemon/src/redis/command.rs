@@ -200,8 +200,8 @@ fn not_understood(name: &str) -> String {
     let near = nearest(name, USAGE.iter().map(|(known, _)| *known));
     let near = near.map(|near| format!(" did you mean {near}?")).unwrap_or_default();
     format!(
-        "unknown command '{name}':{near} Doorway keeps locks and no other data; docs/redis.md lists \
-         the commands that it has"
+        "unknown command '{name}':{near} Doorway keeps locks and no other data; docs/redis.md \
+         lists the commands that it has"
     )
 }
 

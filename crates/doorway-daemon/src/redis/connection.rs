@@ -390,8 +390,8 @@ impl Client {
 
 /// The error of a client that has not proved who it is.
 fn unknown() -> Reply {
-    let text = "NOAUTH Authentication required: write AUTH token or AUTH name token, as `token_file` \
-                of a [[client]] has it, or show a client certificate";
+    let text = "NOAUTH Authentication required: write AUTH token or AUTH name token, with the name \
+                and the token of a [[client]], or show a client certificate";
     Reply::Error(text.to_owned())
 }
 

@@ -269,7 +269,7 @@ impl Locks<'_> {
                 Err(refusal) if refusal.code == Code::Gone => {}
                 Err(refusal) if refusal.code == Code::Forbidden => {
                     let text = format!(
-                        "NOPERM DEL takes a lock from whoever holds it, and {}: release it by its \
+                        "NOPERM DEL takes a lock from its holder, and {}: release it by its \
                          value, with DELIFEQ key value or the script of your lock client, or give \
                          the client the right \"break\"",
                         refusal.text
@@ -308,8 +308,8 @@ impl Locks<'_> {
         Ok(held.map_or(ABSENT, |held| held.left_ms.map_or(-1, integer)))
     }
 
-    /// Refuse a lease that is longer than the node allows. It must not be shortened instead, because
-    /// the client would not learn it.
+    /// Refuse a lease that is longer than the node allows. It must not be shortened instead,
+    /// because the client would not learn it.
     fn check_ttl(&self, ttl: Duration) -> Outcome<()> {
         let most = self.service.longest_ttl();
         if ttl <= most {
@@ -327,8 +327,8 @@ impl Locks<'_> {
 /// What Redis answers instead of a time to live if there is no such key.
 const ABSENT: i64 = -2;
 
-/// Locks of which others are still to be acquired. They are released if that fails, or if the client
-/// disconnects meanwhile.
+/// Locks that are held while others are being acquired. They are released if that fails, or if the
+/// client disconnects meanwhile.
 struct Acquired<'a> {
     locks: &'a Locks<'a>,
     value: &'a [u8],

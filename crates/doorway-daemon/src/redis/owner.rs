@@ -1,6 +1,6 @@
 //! The value of a key, which in Redis tells who owns a lock.
 //!
-//! A lease is found again by a hash of its value, so nothing has to be kept beside the lease itself.
+//! A lease is found again by a hash of its value, so nothing has to be kept beside the lease.
 //! For `GET`, and for people who look at a lock, the value is also the description of the client,
 //! which survives a crash of the node. A value that is too long for that is described by its hash.
 
@@ -63,7 +63,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_short_value_is_told_by_its_description(bytes in prop::collection::vec(any::<u8>(), 0..=24)) {
+        fn a_short_value_is_told_by_its_description(
+            bytes in prop::collection::vec(any::<u8>(), 0..=24),
+        ) {
             let text = description(&bytes);
             prop_assert!(text.len() <= LEDGER && text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(value(&text), Some(bytes.clone()));

@@ -1,9 +1,9 @@
 //! The Lua scripts of lock clients, recognised by their shape.
 //!
 //! Doorway runs no Lua. A script is brought into a normal form, in which comments, spaces, quotes
-//! and the names of variables do not matter, and that form is looked up in a table. So a client that
-//! indents its script in another way is understood, and a script that does anything else is an
-//! error.
+//! and the names of variables do not matter, and that form is looked up in a table. So a client
+//! that indents its script in another way is understood, and a script that does anything else is
+//! an error.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;

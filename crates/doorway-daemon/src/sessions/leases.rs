@@ -1,5 +1,5 @@
-//! Clients over HTTP and of the Redis protocol, whose locks outlive their connections: every request
-//! for a lock has a lease of its own.
+//! Clients over HTTP and of the Redis protocol, whose locks outlive their connections: every
+//! request for a lock has a lease of its own.
 //!
 //! A client may give its request a key, the `request_id`, and repeat the request with it. The
 //! repeated request finds the lease of the first one, also after a crash: the number of the request
@@ -333,7 +333,8 @@ impl Sessions {
         }
     }
 
-    /// End the request with this key, or the lease of this owner. True if it was waiting or held the lock until now.
+    /// End the request with this key, or the lease of this owner. True if it was waiting or held
+    /// the lock until now.
     fn withdraw_key(
         &mut self,
         principal: &Principal,

@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 
 use crate::common::{PATIENCE, fresh, until};
 
-/// A service on a runtime of its own, on an abstract socket of its own, which also serves HTTP and Redis
-/// clients.
+/// A service on a runtime of its own, on an abstract socket of its own, which also serves HTTP and
+/// Redis clients.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) service: Service,

@@ -48,7 +48,7 @@ fn rights_and_limits_are_those_of_the_client() {
     ci.refused("DEL deploy/k", &["-NOPERM DEL takes a lock", "DELIFEQ", "\"break\""]);
     let mut all = Raw::new(remote.connect(None));
     assert_eq!(all.line(&format!("AUTH {TOKEN}")), "+OK");
-    // The lease belongs to its client, whoever knows the value.
+    // The lease belongs to its client, even if others know the value.
     assert_eq!(all.line("DELIFEQ deploy/k mine"), ":0");
     assert_eq!(all.line("PEXPIRE deploy/k 2000"), ":0");
     assert_eq!(all.line("DOORWAY.FENCE deploy/k mine"), "nil");
