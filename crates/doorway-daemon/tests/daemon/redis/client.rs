@@ -82,11 +82,9 @@ impl<S: Read + Write> Raw<S> {
 
 /// A request as bytes.
 pub(crate) fn request(words: &[&str]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len());
-    for word in words {
-        bytes += &format!("${}\r\n{word}\r\n", word.len());
-    }
-    bytes.into_bytes()
+    let head = format!("*{}\r\n", words.len());
+    let rest = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    std::iter::once(head).chain(rest).collect::<String>().into_bytes()
 }
 
 /// The script that releases a key of its owner, as redlock-py sends it.

@@ -213,7 +213,7 @@ fn locks_of_other_doors_are_locks_here() {
     let mut raw = Raw::of(&server);
     let fence = server.acquire("k", &json!({ "ttl_ms": 9000 }));
     assert_eq!(raw.line("SET k mine NX PX 5000"), "nil");
-    assert_eq!(raw.line("GET k"), format!("\"doorway:{}\"", fence));
+    assert_eq!(raw.line("GET k"), format!("\"doorway:{fence}\""));
     assert!((8000..=9000).contains(&number(&raw.line("PTTL k"))));
     assert!(server.release("k", &fence));
     assert_eq!(raw.line("SET k mine NX PX 5000"), "+OK");

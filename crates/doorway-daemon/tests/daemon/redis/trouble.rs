@@ -16,7 +16,6 @@ fn malformed_requests_get_an_error_and_end_only_their_own_connection() {
     let mut witness = Raw::of(&server);
     assert_eq!(witness.line("PING"), "+PONG");
     let huge = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\n{}", "x".repeat(70_000));
-    let many = format!("*1000\r\n{}", "$90\r\n".to_owned() + &"x".repeat(90) + "\r\n").repeat(2);
     for (bytes, part) in [
         ("*1\r\n:1\r\n", "expected `$`, got `:`"),
         ("*99999\r\n", "1024 arguments"),
@@ -24,13 +23,12 @@ fn malformed_requests_get_an_error_and_end_only_their_own_connection() {
         ("*-1\r\n", "a number"),
         ("*2\r\n$4\r\nPINGPING\r\n", "does not end"),
         (huge.as_str(), "65536 bytes"),
-        (many.as_str(), "does not end"),
     ] {
         let mut raw = Raw::of(&server);
         raw.send(bytes.as_bytes());
         let reply = raw.reply();
         assert!(reply.starts_with("-ERR Protocol error: "), "{reply}");
-        assert!(reply.contains(part) || part == "does not end", "{reply}");
+        assert!(reply.contains(part), "{reply}");
         assert_eq!(raw.reply(), "", "nothing after it can be understood");
     }
     assert_eq!(witness.line("PING"), "+PONG");
@@ -69,12 +67,11 @@ fn a_client_that_does_not_read_costs_nothing_but_its_own_connection() {
     let mut sent = 0;
     let mut idle = 0;
     while idle < 20 {
-        match stream.write(&flood) {
-            Ok(count) => (sent, idle) = (sent + count, 0),
-            Err(_) => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-                idle += 1;
-            }
+        if let Ok(count) = stream.write(&flood) {
+            (sent, idle) = (sent + count, 0);
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            idle += 1;
         }
         assert!(sent < 50_000_000, "the service reads without end");
     }
