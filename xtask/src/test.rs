@@ -26,7 +26,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 22] = [
+const STAGES: [Stage; 23] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -41,6 +41,7 @@ const STAGES: [Stage; 22] = [
     ("tests with curl", curl),
     ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
+    ("tests with redis-cli and redis-py", redis_clients),
     ("tests with Chromium", chromium),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
@@ -262,6 +263,31 @@ fn schemathesis() -> anyhow::Result<Outcome> {
     }
     let mut test = ignored_tests("daemon http::documents::the_document_and_the_server");
     run_some(test.arg("--nocapture").env("SCHEMATHESIS", program)).map(passed)
+}
+
+/// Redis clients as they are. redis-py is put below `target`.
+fn redis_clients() -> anyhow::Result<Outcome> {
+    const VERSION: &str = "8.1.0";
+    const PACKAGES: &str = "redis-tools python3-venv";
+    let place = env::current_dir()?.join("target/redis-py").join(VERSION);
+    let python = place.join("bin/python");
+    let there = || {
+        quietly(&mut command("redis-cli --version"))
+            && quietly(Command::new(&python).args(["-c", "import redis"]))
+    };
+    let fetch = || {
+        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
+        let mut pip = Command::new(place.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+        made && succeed(pip.arg(format!("redis=={VERSION}"))).is_ok()
+    };
+    let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
+    if !(there() || fetched() && there()) {
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
+        return Ok(Skipped(what));
+    }
+    let mut test = ignored_tests("daemon redis::programs::");
+    run_some(test.env("REDIS_PYTHON", python)).map(passed)
 }
 
 /// The page in a real browser. Axe, which finds what keeps people with disabilities out, comes from

@@ -1,8 +1,9 @@
 //! The Doorway service: a node with sessions for its clients.
 //!
-//! One [`Service`](service::Service) serves the framed protocol of `doorway-client` and HTTP, each
-//! on a Unix socket or on TCP with TLS. The code of a protocol identifies the client and its
-//! rights, and translates requests and replies; the service does the rest.
+//! One [`Service`](service::Service) serves the framed protocol of `doorway-client`, HTTP and the
+//! locks of the Redis protocol, each on a Unix socket or on TCP with TLS. The code of a protocol
+//! identifies the client and its rights, and translates requests and replies; the service does the
+//! rest.
 
 pub mod ca;
 pub mod certificate;
@@ -24,6 +25,7 @@ pub mod principal;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+pub mod redis;
 pub mod reload;
 mod secret;
 pub mod serve;

@@ -1,7 +1,7 @@
 //! Accepts clients on a Unix socket, and on TCP with TLS.
 //!
-//! The first byte of a connection tells its protocol: the framed protocol begins with a zero, HTTP
-//! does not.
+//! The first byte of a connection tells its protocol: the framed protocol begins with a zero, the
+//! Redis protocol with `*`, and HTTP with a letter.
 
 mod bind;
 mod wrong_port;
@@ -29,6 +29,7 @@ use crate::http::{self, Problem};
 use crate::log_limit::LogLimit;
 use crate::native;
 use crate::principal::{Principal, Rights};
+use crate::redis;
 use crate::reload::Current;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
@@ -79,6 +80,9 @@ pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 /// Serves an HTTP connection.
 pub type HttpDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
 
+/// Serves a connection of a Redis client.
+pub type RedisDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
+
 /// What is needed to let clients in.
 #[derive(Clone, Default)]
 pub struct Doors {
@@ -92,6 +96,8 @@ pub struct Doors {
     pub settings: Option<Current>,
     /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
+    /// Serves the Redis protocol. Without it Redis clients are told that it is off.
+    pub redis: Option<RedisDoor>,
     /// Where the service listens over TCP, to tell clients that come to the wrong port.
     pub addresses: Addresses,
 }
@@ -103,10 +109,12 @@ pub struct Addresses {
     pub sessions: Option<String>,
     /// The address for HTTP.
     pub http: Option<String>,
+    /// The address for Redis clients.
+    pub redis: Option<String>,
 }
 
 impl Doors {
-    /// The doors that the settings describe, without HTTP, which the caller adds.
+    /// The doors that the settings describe, without HTTP and Redis, which the caller adds.
     pub fn from_settings(settings: &Settings) -> Result<Self, ReloadError> {
         let certificates = match &settings.tls {
             None => None,
@@ -119,10 +127,13 @@ impl Doors {
         let current = Arc::new(RwLock::new(settings.clone()));
         let known = Arc::clone(&current);
         let identify: Identify = Arc::new(move |proof| known.read().principal(proof));
-        let addresses =
-            Addresses { sessions: settings.sessions.clone(), http: settings.http.clone() };
+        let addresses = Addresses {
+            sessions: settings.sessions.clone(),
+            http: settings.http.clone(),
+            redis: settings.redis.clone(),
+        };
         let (identify, settings) = (Some(identify), Some(current));
-        Ok(Self { tls, certificates, identify, settings, http: None, addresses })
+        Ok(Self { tls, certificates, identify, settings, http: None, redis: None, addresses })
     }
 
     pub(crate) fn by_token(&self, token: &str) -> Option<Principal> {
@@ -239,7 +250,7 @@ async fn accept_from_unix(service: Service, listener: UnixListener, doors: Doors
                         Ok(socket) => std::future::ready(Ok((socket, peer))),
                         Err(error) => return not_accepted(&error).await,
                     };
-                    let _ = begin(&service, entry, socket, &doors, Protocols::Both).await;
+                    let _ = begin(&service, entry, socket, &doors, Protocols::All).await;
                 });
             }
             Err(error) => not_accepted(&error).await,
@@ -254,8 +265,10 @@ pub enum Protocols {
     Native,
     /// HTTP.
     Http,
-    /// Both.
-    Both,
+    /// The Redis protocol.
+    Redis,
+    /// All that the service has.
+    All,
 }
 
 /// Accept clients over TCP, forever. Without certificates every connection fails.
@@ -370,26 +383,56 @@ where
         () = stopped => None,
     };
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
-    let framed = bytes[0] == MAGIC[0];
-    match (&doors.http, speaks) {
-        (_, Protocols::Native | Protocols::Both) if framed => {
+    let (node, addresses) = (service.node().name(), &doors.addresses);
+    let (begins, all) = (Begins::with(bytes[0]), speaks == Protocols::All);
+    match (begins, speaks) {
+        (Begins::Framed, Protocols::Native | Protocols::All) => {
             native::serve(service, entry, stream, &bytes, peer, doors).await;
         }
-        (_, Protocols::Http) if framed => {
-            let node = service.node().name();
-            native::refuse(stream, wrong_port::is_http(node, &doors.addresses)).await;
+        (Begins::Framed, _) => {
+            native::refuse(stream, wrong_port::not_for_sessions(node, speaks, addresses)).await;
         }
-        (_, Protocols::Native) => {
-            let node = service.node().name();
-            let refusal = wrong_port::is_for_sessions(node, &doors.addresses);
-            http::refuse(stream, Problem::misdirected(refusal.text)).await;
+        (Begins::Redis, _) if speaks != Protocols::Redis && !(all && doors.redis.is_some()) => {
+            redis::refuse(stream, &wrong_port::not_for_redis(node, speaks, addresses)).await;
         }
-        (Some(http), _) => {
+        (Begins::Other, Protocols::Native)
+        | (Begins::Letter, Protocols::Native | Protocols::Redis) => {
+            let text = wrong_port::not_for_http(node, speaks, addresses);
+            http::refuse(stream, Problem::misdirected(text)).await;
+        }
+        _ => {
+            let for_redis = speaks == Protocols::Redis || begins == Begins::Redis;
+            let door = if for_redis { &doors.redis } else { &doors.http };
             let begun =
                 BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
-            http(begun, peer).await;
+            if let Some(door) = door {
+                door(begun, peer).await;
+            }
         }
-        (None, _) => {}
     }
     Ok(())
+}
+
+/// The protocol of which the first byte of a connection is typical.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    /// The framed protocol.
+    Framed,
+    /// The Redis protocol: an array.
+    Redis,
+    /// HTTP: the name of a method.
+    Letter,
+    /// None that is known.
+    Other,
+}
+
+impl Begins {
+    fn with(first: u8) -> Self {
+        match first {
+            _ if first == MAGIC[0] => Self::Framed,
+            b'*' => Self::Redis,
+            b'A'..=b'Z' => Self::Letter,
+            _ => Self::Other,
+        }
+    }
 }

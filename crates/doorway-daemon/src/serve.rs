@@ -135,9 +135,11 @@ async fn run_until(
         (None, _) => (None, None),
     };
     let mut listeners = Vec::new();
-    for (address, speaks) in
-        [(&settings.sessions, Protocols::Native), (&settings.http, Protocols::Http)]
-    {
+    for (address, speaks) in [
+        (&settings.sessions, Protocols::Native),
+        (&settings.http, Protocols::Http),
+        (&settings.redis, Protocols::Redis),
+    ] {
         if let Some(address) = address {
             listeners.push((listen_tcp(address).await?, speaks));
         }
@@ -147,7 +149,8 @@ async fn run_until(
     let service = Service::start_with(&settings, ledger, members).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
-    let doors = Doors { http: Some(http), ..doors };
+    let redis = settings.redis.as_ref().map(|_| crate::redis::door(&service, &doors));
+    let doors = Doors { http: Some(http), redis, ..doors };
     let mut tasks = JoinSet::new();
     // First: a client that is answered may send a signal at once.
     watch_files(&mut tasks, &service, &settings, doors.clone());
@@ -335,7 +338,8 @@ fn check_kind(settings: &Settings) -> Result<(), ServeError> {
 /// Open the ledger of the directory. A process that was killed may take a moment to let go of it.
 async fn ledger(settings: &Settings) -> Result<Option<(Ledger, LedgerContents)>, ServeError> {
     let Some(directory) = &settings.node.data else { return Ok(None) };
-    let tcp = settings.sessions.is_some() || settings.http.is_some();
+    let doors = [&settings.sessions, &settings.http, &settings.redis];
+    let tcp = doors.iter().any(|door| door.is_some());
     let mut waited = Duration::ZERO;
     loop {
         match Ledger::open(directory, tcp, settings.limits.ttl) {

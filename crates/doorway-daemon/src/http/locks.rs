@@ -5,7 +5,6 @@ use std::time::Duration;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use doorway_protocol::{Ask, Mode, Name, Wait};
-use tokio::time::sleep;
 
 use super::api::{Api, Problems};
 use super::extract::{Json, Lock};
@@ -16,11 +15,8 @@ use super::schemas::{
     RenewRequest, WithdrawRequest, WithdrawResponse,
 };
 use crate::clock::ms;
-use crate::service::secret;
-use crate::sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk};
-
-/// How long a request that does not wait for the lock may wait for the answers of other nodes.
-const ASKING: Duration = Duration::from_secs(5);
+use crate::service::{ASKING, secret};
+use crate::sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk, LeaseKey};
 
 type Answer<T> = Result<axum::Json<T>, Problem>;
 
@@ -54,7 +50,7 @@ pub(crate) async fn acquire(
     let ask = Ask { lock: lock.clone(), mode, permits: body.permits, wait };
     let lease = LeaseAsk {
         ask,
-        key: body.request_id.map(check_id).transpose()?,
+        key: body.request_id.map(check_id).transpose()?.map(LeaseKey::Request),
         ttl_ms: body.ttl_ms,
         label: body.label,
         remote: caller.remote,
@@ -62,15 +58,7 @@ pub(crate) async fn acquire(
     };
     let mut calling = api.service.call(&caller.principal, Call::Acquire(Box::new(lease)));
     let time = if patient { Duration::from_millis(body.wait_ms.into()) } else { ASKING };
-    let answer = tokio::select! {
-        biased;
-        answer = calling.answer() => answer,
-        () = sleep(time) => {
-            calling.timed_out();
-            calling.answer().await
-        }
-    };
-    match answer {
+    match calling.answer_within(time).await {
         CallAnswer::Refused(refusal) => Err(api.service.explained(&lock, refusal).await.into()),
         answer => lease_of(&lock, answer),
     }

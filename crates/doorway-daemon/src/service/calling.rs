@@ -1,8 +1,10 @@
-//! Calls over HTTP.
+//! Calls of clients that have no session: over HTTP and by the Redis protocol.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use super::Service;
 use crate::principal::Principal;
@@ -10,7 +12,7 @@ use crate::sessions::refusals::stopping;
 use crate::sessions::{Answer, Call, Connection, Input};
 
 impl Service {
-    /// Begin a call over HTTP. The answer comes later, unless the call is dropped.
+    /// Begin a call. The answer comes later, unless the call is dropped.
     pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> Calling {
         let (tell, answer) = oneshot::channel();
         let mut core = self.0.core.lock();
@@ -23,7 +25,10 @@ impl Service {
     }
 }
 
-/// A call over HTTP that waits for its answer.
+/// How long a request that does not wait for the lock may wait for the answers of other nodes.
+pub(crate) const ASKING: Duration = Duration::from_secs(5);
+
+/// A call that waits for its answer.
 pub(crate) struct Calling {
     service: Service,
     connection: Connection,
@@ -37,8 +42,18 @@ impl Calling {
         (&mut self.answer).await.unwrap_or_else(|_| stopped())
     }
 
+    /// The answer to the call, which comes after this time at the latest.
+    pub(crate) async fn answer_within(&mut self, time: Duration) -> Answer {
+        tokio::select! {
+            biased;
+            answer = self.answer() => return answer,
+            () = sleep(time) => self.timed_out(),
+        }
+        self.answer().await
+    }
+
     /// The client does not want to wait any longer: the answer comes now.
-    pub(crate) fn timed_out(&self) {
+    fn timed_out(&self) {
         self.service.0.input(Input::CallTimedOut(self.connection));
     }
 }

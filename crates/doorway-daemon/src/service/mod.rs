@@ -13,6 +13,7 @@ mod connected;
 mod events;
 mod group;
 mod holder;
+mod holding;
 mod leaving;
 pub mod outbox;
 mod perform;
@@ -51,11 +52,13 @@ use crate::sessions::{
 use crate::settings::{ClientSettings, Limits, Settings};
 use outbox::Outbox;
 
+pub(crate) use calling::ASKING;
 pub use connected::Peer;
 pub(crate) use connected::{Connected, Entry, TURNED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
+pub(crate) use holding::OwnLease;
 pub use process::Process;
 
 /// A node with sessions for its clients. Clones are the same service.

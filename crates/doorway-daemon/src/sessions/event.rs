@@ -174,7 +174,7 @@ pub enum Call {
     Renew(Name, Fence, Option<Duration>),
     /// Release a grant.
     Release(Name, Fence),
-    /// End the request with this key.
+    /// End the request with this key, or the lease of this owner.
     Withdraw(Name, String),
 }
 
@@ -183,8 +183,8 @@ pub enum Call {
 pub struct LeaseAsk {
     /// What is asked for.
     pub ask: Ask,
-    /// The key by which the client repeats the request, if it gave one.
-    pub key: Option<String>,
+    /// The key by which the client finds the lease again, if it gave one.
+    pub key: Option<LeaseKey>,
     /// The time to live of the lease, in milliseconds.
     pub ttl_ms: u32,
     /// What the client does, for people.
@@ -193,6 +193,16 @@ pub struct LeaseAsk {
     pub remote: bool,
     /// Random bytes for the session of the lease.
     pub secret: Secret,
+}
+
+/// How a client finds a lease again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseKey {
+    /// By the `request_id` of HTTP. A request that is repeated with it joins the first one.
+    Request(String),
+    /// By what its owner is called. A second request of the same owner is refused while the first
+    /// one holds the lock.
+    Owner(String),
 }
 
 /// The answer to a [`Call`].

@@ -1,9 +1,12 @@
-//! Clients over HTTP, which have no connection that lasts: every request for a lock has a lease of
-//! its own.
+//! Clients over HTTP and of the Redis protocol, whose locks outlive their connections: every
+//! request for a lock has a lease of its own.
 //!
 //! A client may give its request a key, the `request_id`, and repeat the request with it. The
 //! repeated request finds the lease of the first one, also after a crash: the number of the request
 //! in its lease is computed from the key, and the ledger has that number.
+//!
+//! A client of the Redis protocol names the owner of a lease instead. The lease is found by its
+//! owner in the same way, but a second request of the owner never joins the first one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal};
 
-use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, Output};
+use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Output};
 use super::hello::describe;
 use super::open::Begin;
 use super::promise::not_covered;
@@ -129,11 +132,24 @@ impl Sessions {
         lease: LeaseAsk,
         out: &mut Vec<Output>,
     ) -> Result<(), Answer> {
-        let key = lease.key.as_ref().map(|id| (principal.name.clone(), id.clone()));
-        let request = key.as_ref().map_or(1, |key| number(key, &lease.ask.lock));
-        let session = match &key {
-            Some(key) => self.repeated(principal, key, &lease.ask, request)?,
-            None => None,
+        let lock = &lease.ask.lock;
+        let of = |id: &String| (principal.name.clone(), id.clone());
+        let (key, request, session) = match &lease.key {
+            None => (None, 1, None),
+            Some(LeaseKey::Request(id)) => {
+                let key = of(id);
+                let request = number(&key, lock);
+                let session = self.repeated(principal, &key, &lease.ask, request)?;
+                (Some(key), request, session)
+            }
+            Some(LeaseKey::Owner(id)) => {
+                let request = number(&of(id), lock);
+                if self.held_lease(principal, lock, Some(request)).is_some() {
+                    let text = format!("`{lock}` is not free: this owner holds it already");
+                    return Err(Answer::Refused(refusal(Code::NotFree, text)));
+                }
+                (None, request, None)
+            }
         };
         let session = match session {
             Some(session) => session,
@@ -178,7 +194,7 @@ impl Sessions {
             let text = format!("the request {id:?} was {what}; choose another request_id");
             return Err(Answer::Refused(refusal(Code::Gone, text)));
         }
-        let Some((session, fence)) = self.former_lease(principal, &ask.lock, request) else {
+        let Some((session, fence)) = self.held_lease(principal, &ask.lock, Some(request)) else {
             return Ok(None);
         };
         if let Some(open) = self.open.get_mut(&session) {
@@ -191,20 +207,34 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// The lease that this request of this client got from the former process: its session and its
-    /// fence.
-    fn former_lease(
+    /// The lease by which this client holds a lock, if it has one: its session and its fence. The
+    /// owner is the one of [`LeaseKey::Owner`]; without one, any lease of the client counts.
+    pub(crate) fn owned_lease(
         &self,
         principal: &Principal,
         lock: &Name,
-        request: u64,
+        owner: Option<&str>,
+    ) -> Option<(u64, Fence)> {
+        let request = owner.map(|id| number(&(principal.name.clone(), id.to_owned()), lock));
+        self.held_lease(principal, lock, request)
+    }
+
+    /// The lease that this request of this client holds, perhaps from the former process: its
+    /// session and its fence. Without a request, any lease of the client counts.
+    fn held_lease(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+        request: Option<u64>,
     ) -> Option<(u64, Fence)> {
         let all = self.detached.range((lock.clone(), Fence::new(0, 0))..);
         let held = all.take_while(|((name, _), _)| name == lock);
         held.flat_map(|((_, fence), numbers)| numbers.iter().map(|number| (*number, *fence))).find(
             |(number, fence)| {
                 let Some(session) = self.open.get(number) else { return false };
-                let of = |it: &super::session::Grant| it.request == request;
+                let of = |it: &super::session::Grant| {
+                    request.is_none_or(|request| it.request == request)
+                };
                 session.life == Life::Lease
                     && same_client(&session.principal, principal)
                     && session
@@ -303,7 +333,8 @@ impl Sessions {
         }
     }
 
-    /// End the request with this key. True if it was waiting or held the lock until now.
+    /// End the request with this key, or the lease of this owner. True if it was waiting or held
+    /// the lock until now.
     fn withdraw_key(
         &mut self,
         principal: &Principal,
@@ -319,7 +350,7 @@ impl Sessions {
                 known.withdrawn = true;
                 Some(known.session)
             }
-            None => self.former_lease(principal, lock, request).map(|(session, _)| session),
+            None => self.held_lease(principal, lock, Some(request)).map(|(session, _)| session),
         };
         let Some(number) = session else { return false };
         let waits = self.open.get(&number).is_some_and(|it| it.waiting.contains_key(&request));

@@ -13,7 +13,7 @@
 //! - `processes`: what shows that the processes of a session exist.
 //! - `acquire`: requests for locks, from the client to the node and back.
 //! - `release`: how grants and requests end.
-//! - `leases`: clients over HTTP, which have no connection that lasts.
+//! - `leases`: clients over HTTP and of the Redis protocol, whose locks outlive their connections.
 //! - `restore`: what the former process left.
 //! - `rewrite`: changes of sessions that the ledger must know.
 //! - `time`: what happens as time passes, and when the service drains or stops.
@@ -68,8 +68,8 @@ pub use promise::NodeLease;
 
 pub(crate) use counters::{Counters, WAITS};
 pub use event::{
-    Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, News,
-    Opening, Output, ProcessId, WaitNews,
+    Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, LeaseKey,
+    News, Opening, Output, ProcessId, WaitNews,
 };
 
 /// The settings of the sessions.

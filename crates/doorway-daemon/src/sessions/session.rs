@@ -60,7 +60,7 @@ pub(super) struct Session {
     pub(super) rewriting: Option<Rewriting>,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
-    /// The calls over HTTP that wait for the answer.
+    /// The calls that wait for the answer.
     pub(super) callers: BTreeSet<Connection>,
 }
 

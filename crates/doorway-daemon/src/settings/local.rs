@@ -46,6 +46,7 @@ impl Settings {
             socket: Some(socket),
             sessions: None,
             http: None,
+            redis: None,
             hosts: Vec::new(),
             page: false,
             clients: Vec::new(),

@@ -53,12 +53,15 @@ pub struct Settings {
     pub members: Option<MembersSettings>,
     /// Who shares its locks: a user, a machine or a cluster.
     pub scope: Scope,
-    /// The Unix socket, which serves both protocols.
+    /// The Unix socket, which serves all protocols.
     pub socket: Option<Socket>,
     /// Where to listen for sessions over TCP with TLS: `host:port`.
     pub sessions: Option<String>,
     /// Where to listen for HTTP over TCP with TLS: `host:port`.
     pub http: Option<String>,
+    /// Where to listen for Redis clients over TCP with TLS: `host:port`. With it, the Unix socket
+    /// serves them, too.
+    pub redis: Option<String>,
     /// The names by which HTTP clients may address this host, besides its IP addresses.
     pub hosts: Vec<String>,
     /// Whether HTTP serves the live page.

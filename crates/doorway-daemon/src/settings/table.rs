@@ -167,6 +167,7 @@ pub(super) static TOP: Table = Table {
         key("lock", Tables(&LOCK), Heading, "Rules for some locks."),
         key("sessions", Kind::Table(&SESSIONS), Heading, "Sessions over TCP."),
         key("http", Kind::Table(&HTTP), Heading, "HTTP over TCP."),
+        key("redis", Kind::Table(&REDIS), Heading, "Locks for Redis clients."),
         key("client", Tables(&CLIENT), Heading, "The clients that may connect over TCP."),
         key("limits", Kind::Table(&LIMITS), Heading, "Limits."),
     ],
@@ -438,6 +439,21 @@ static HTTP: Table = Table {
     ],
 };
 
+static REDIS: Table = Table {
+    title: "[redis]",
+    place: "under [redis]",
+    about: "Locks for programs that use a Redis client: the part of the Redis protocol that lock \
+            clients need, over TCP with TLS. It needs [tls] and a [[client]], whose token is the \
+            password. With this table the Unix socket serves Redis clients, too. docs/redis.md \
+            says what differs from Redis.",
+    keys: &[key(
+        "listen",
+        Text("host:port, as \"127.0.0.1:6380\""),
+        Required("127.0.0.1:6380"),
+        "Where to listen: host:port.",
+    )],
+};
+
 static CLIENT: Table = Table {
     title: "[[client]]",
     place: "under [[client]]",
@@ -522,8 +538,10 @@ pub(super) static LIMITS: Table = Table {
 };
 
 /// Every table, in the order of the page about settings.
-pub(super) static ALL: [&Table; 11] =
-    [&TOP, &MEMBER, &MEMBERS, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &CLIENT, &RIGHT, &LIMITS];
+pub(super) static ALL: [&Table; 12] = [
+    &TOP, &MEMBER, &MEMBERS, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &REDIS, &CLIENT, &RIGHT,
+    &LIMITS,
+];
 
 impl Table {
     /// The key of this name, if the table has one.
@@ -555,7 +573,10 @@ mod tests {
     fn a_wrong_key_is_answered_with_the_right_one_or_its_place() {
         assert_eq!(TOP.remedy("grup"), "did you mean `group`?");
         assert_eq!(TOP.remedy("memebr"), "did you mean `member`?");
-        assert_eq!(TOP.remedy("listen"), "it belongs under [sessions] or under [http]");
+        assert_eq!(
+            TOP.remedy("listen"),
+            "it belongs under [sessions] or under [http] or under [redis]"
+        );
         assert_eq!(TLS.remedy("password"), "known keys are ca, certificate, key");
     }
 }

@@ -19,7 +19,7 @@ fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
             *random as u8
         })
         .collect();
-    match round % 8 {
+    match round % 11 {
         0 => bytes[..8].copy_from_slice(&MAGIC),
         1 => {
             bytes[..8].copy_from_slice(&MAGIC);
@@ -43,6 +43,14 @@ fn garbage(random: &mut u64, round: usize) -> Vec<u8> {
             bytes[..5].copy_from_slice(&[0x16, 3, 1, 1, 0]);
         }
         6 => bytes = vec![b'A'; 100_000],
+        // The beginning of a request of a Redis client.
+        7 => {
+            bytes.splice(..0, *b"*3\r\n$3\r\nSET\r\n$60000\r\n");
+        }
+        8 => {
+            bytes.splice(..0, *b"*1024\r\n$3\r\n");
+        }
+        9 => bytes = b"*1\r\n$4\r\nPING\r\n".repeat(5000),
         _ => {}
     }
     bytes

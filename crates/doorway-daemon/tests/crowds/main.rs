@@ -149,7 +149,7 @@ fn clients_that_do_not_read_do_not_disturb_others_and_leave_nothing() {
 
 #[test]
 fn floods_of_garbage_do_not_disturb_others_and_leave_nothing() {
-    let daemon = remote("");
+    let daemon = remote("[redis]\nlisten = \"127.0.0.1:0\"\n");
     let witness = Witness::start(&daemon);
     let before = daemon.memory();
     let (sessions_at, http_at) = daemon.tcp.clone().expect("it has both");

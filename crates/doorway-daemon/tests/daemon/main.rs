@@ -5,6 +5,7 @@ mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod http;
+mod redis;
 mod server;
 mod service;
 mod settings;

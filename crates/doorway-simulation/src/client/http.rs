@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use doorway_daemon::sessions::{Answer, Call, LeaseAsk};
+use doorway_daemon::sessions::{Answer, Call, LeaseAsk, LeaseKey};
 use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
 
 use super::program::{Wish, wish};
@@ -193,7 +193,7 @@ impl Client {
                 let label = request.key.as_ref().map(|key| format!("http {key}"));
                 let lease = LeaseAsk {
                     ask: request.ask.clone(),
-                    key: request.key.clone(),
+                    key: request.key.clone().map(LeaseKey::Request),
                     ttl_ms: request.ttl.as_millis() as u32,
                     label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,

@@ -5,6 +5,6 @@ mod documents;
 mod group;
 mod locks;
 mod news;
-mod remote;
+pub(crate) mod remote;
 mod requests;
 mod trouble;

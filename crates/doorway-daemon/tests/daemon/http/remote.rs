@@ -46,7 +46,7 @@ rights = [{ names = \"deploy/*\", may = [\"acquire\", \"inspect\"] }]
 ttl = \"2s\"
 ";
 
-type Stream = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// A service over TCP, with an authority in a directory of its own.
 pub(crate) struct Remote {
@@ -64,10 +64,15 @@ impl Drop for Remote {
 
 impl Remote {
     pub(crate) fn start() -> Self {
-        Self::start_with(FILE)
+        Self::start_with(FILE, Protocols::Http)
     }
 
-    fn start_with(text: &str) -> Self {
+    /// A service that listens for clients of this protocol.
+    pub(crate) fn serving(speaks: Protocols) -> Self {
+        Self::start_with(FILE, speaks)
+    }
+
+    fn start_with(text: &str, speaks: Protocols) -> Self {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).expect("a directory can be made");
@@ -81,14 +86,14 @@ impl Remote {
             let doors = with_http(&service, &settings, doors);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
             let address = listener.local_addr().expect("an address");
-            tokio::spawn(accept_tcp(service.clone(), listener, doors, Protocols::Http));
+            tokio::spawn(accept_tcp(service.clone(), listener, doors, speaks));
             (service, address)
         });
         Self { place, address, service, _runtime: runtime }
     }
 
     /// Open a connection that shows this certificate.
-    fn connect(&self, certificate: Option<&str>) -> Stream {
+    pub(crate) fn connect(&self, certificate: Option<&str>) -> Stream {
         let read = |name: String| fs::read(self.place.join(name)).expect("a file");
         let chain = |name: &str| certificates(&read(format!("{name}.crt"))).expect("certificates");
         let mut roots = RootCertStore::empty();
@@ -141,7 +146,7 @@ fn furnish(place: &Path) {
     fs::write(place.join("ci.token"), "another-token-of-the-client-called-ci").expect("a file");
 }
 
-const CI: &str = "another-token-of-the-client-called-ci";
+pub(crate) const CI: &str = "another-token-of-the-client-called-ci";
 const STATUS: (&str, &str) = ("GET", "/v1/status");
 
 #[test]
@@ -258,7 +263,8 @@ fn the_expiry_of_certificates_is_among_the_metrics() {
 
 #[test]
 fn exactly_the_files_of_the_page_need_no_token() {
-    let remote = Remote::start_with(&FILE.replace("[http]\n", "[http]\npage = true\n"));
+    let remote =
+        Remote::start_with(&FILE.replace("[http]\n", "[http]\npage = true\n"), Protocols::Http);
     for path in ["/page", "/page/live.css", "/page/js/live.js", "/page/js/dom.js"] {
         let file = remote.ask(&[], ("GET", path), None);
         assert_eq!(file.status, 200, "{path}: {file:?}");

@@ -31,6 +31,16 @@ fn an_empty_configuration_is_the_node_of_a_machine() {
 }
 
 #[test]
+fn redis_clients_need_certificates_and_a_client_of_the_settings() {
+    assert_eq!(parse("").unwrap().redis, None, "the door is closed by default");
+    let mistakes = parse("[redis]\nlisten = \"127.0.0.1\"").unwrap_err();
+    for part in ["`listen` is \"127.0.0.1\"", "needs certificates", "no client may connect"] {
+        assert!(mistakes.contains(part), "{mistakes}");
+    }
+    assert!(parse("[redis]").unwrap_err().contains("listen"));
+}
+
+#[test]
 fn the_defaults_of_the_table_are_those_of_a_node() {
     let (settings, node) = (parse("").unwrap().node, Config::default());
     assert_eq!((settings.group, settings.algorithm), (node.group, node.algorithm));

@@ -119,3 +119,50 @@ fn a_grant_that_comes_after_the_request_was_withdrawn_is_given_back() {
     assert_eq!(released(&node.step(2, Input::Granted(ask, Fence::new(1, 1)))), [ask]);
     assert!(node.sessions.is_clean());
 }
+
+/// A request for a lock with a lease that has an owner.
+fn owned(lock: &str, owner: &str) -> Call {
+    let Call::Acquire(mut lease) = lease(lock, None, 2000) else { unreachable!() };
+    lease.key = Some(LeaseKey::Owner(owner.to_owned()));
+    Call::Acquire(lease)
+}
+
+#[test]
+fn an_owner_gets_a_lock_once_and_again_after_its_release() {
+    let mut node = TestNode::new();
+    let (first, out) = node.call(0, owned("a", "me"));
+    let out = node.grant(0, asked(&out).unwrap(), 1);
+    assert_eq!(leased(&out), [(first, Fence::new(1, 1))]);
+    let (_, out) = node.call(100, owned("a", "me"));
+    assert!(asked(&out).is_none(), "another process may use the same name: {out:?}");
+    assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(it))] if it.code == Code::NotFree));
+    let (_, out) = node.call(200, Call::Withdraw(name("a"), "you".to_owned()));
+    assert!(matches!(answers(&out)[..], [(_, Answer::Withdrawn(false))]));
+    let (_, out) = node.call(300, Call::Withdraw(name("a"), "me".to_owned()));
+    assert!(matches!(answers(&out)[..], [(_, Answer::Withdrawn(true))]));
+    let (_, out) = node.call(400, owned("a", "me"));
+    assert!(asked(&out).is_some(), "a name may be used again at once: {out:?}");
+}
+
+#[test]
+fn an_owner_is_known_after_a_crash() {
+    let mut node = TestNode::new();
+    let (_, out) = node.call(0, owned("a", "me"));
+    node.grant(0, asked(&out).unwrap(), 1);
+    let (mut node, out) = node.restart(100, |_| {});
+    node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+    let (_, out) = node.call(200, owned("a", "me"));
+    assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(it))] if it.code == Code::NotFree));
+    let (_, out) = node.call(300, Call::Withdraw(name("a"), "me".to_owned()));
+    assert!(matches!(answers(&out)[..], [(_, Answer::Withdrawn(true))]));
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
+}
+
+#[test]
+fn an_owner_that_hangs_up_before_the_grant_holds_nothing() {
+    let mut node = TestNode::new();
+    let (first, out) = node.call(0, owned("a", "me"));
+    node.step(0, Input::Queued(asked(&out).unwrap()));
+    node.step(100, Input::HangUp { connection: first, closed: true });
+    assert!(node.sessions.is_clean());
+}

@@ -15,7 +15,8 @@ use std::time::Duration;
 use doorway_daemon::ledger::{LedgerContents, Record};
 use doorway_daemon::principal::{Principal, Rights};
 use doorway_daemon::sessions::{
-    Answer, AskId, Call, Connection, Input, LeaseAsk, Opening, Output, ProcessId, Sessions, Setup,
+    Answer, AskId, Call, Connection, Input, LeaseAsk, LeaseKey, Opening, Output, ProcessId,
+    Sessions, Setup,
 };
 use doorway_protocol::{
     Ask, Claim, ClientInfo, Fence, Hello, Life, Mode, Moment, Name, NodeIdentity, Refusal, Reply,
@@ -265,7 +266,7 @@ fn claim(lock: &str, fence: u64) -> Claim {
 fn lease(lock: &str, key: Option<&str>, ttl_ms: u32) -> Call {
     Call::Acquire(Box::new(LeaseAsk {
         ask: ask(lock),
-        key: key.map(str::to_owned),
+        key: key.map(|key| LeaseKey::Request(key.to_owned())),
         ttl_ms,
         label: String::new(),
         remote: true,

@@ -76,7 +76,11 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
         11 => Input::HangUp { connection: any, closed: !choice.is_multiple_of(4) },
         12..=14 => {
             *connections += 1;
-            let key = (!choice.is_multiple_of(3)).then(|| format!("k{number}"));
+            let key = match choice % 3 {
+                0 => None,
+                1 => Some(LeaseKey::Request(format!("k{number}"))),
+                _ => Some(LeaseKey::Owner(format!("k{number}"))),
+            };
             let call = match choice / 4 % 6 {
                 0 => Call::Renew(held, fence, Some(Duration::from_millis(choice.into()))),
                 1 => Call::Release(held, fence),

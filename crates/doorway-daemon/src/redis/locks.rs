@@ -1,0 +1,359 @@
+//! Commands about locks, translated for the service.
+//!
+//! A key is a lock, and its value tells who owns it: see `owner`. A lock that is acquired here is
+//! held by a lease, as over HTTP, so it survives the connection and a crash of the node.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorway_protocol::{Ask, Code, Mode, Name, Wait};
+
+use super::command::{LockCommand, Parameters, When, lock, milliseconds, seconds};
+use super::owner;
+use super::resp::Reply;
+use super::script::Shape;
+use crate::members::audit::Operator;
+use crate::principal::Principal;
+use crate::service::{ASKING, OwnLease, Service, secret};
+use crate::sessions::{Answer, Call, LeaseAsk, LeaseKey};
+
+/// What became of a command: a reply, or an error, which is a reply, too.
+type Outcome<T> = Result<T, Reply>;
+
+/// The locks, as one client sees them in one database.
+pub(super) struct Locks<'a> {
+    pub(super) service: &'a Service,
+    pub(super) principal: Arc<Principal>,
+    /// Whether the client may be on another machine.
+    pub(super) remote: bool,
+    /// Its address, if it came over TCP.
+    pub(super) from: Option<IpAddr>,
+    pub(super) database: u32,
+}
+
+impl Locks<'_> {
+    /// Carry out a command.
+    pub(super) async fn answer(&self, command: LockCommand) -> Outcome<Reply> {
+        match command {
+            LockCommand::Set { key, value, ttl, when } => {
+                self.set(&self.lock(&key)?, &value, ttl, when).await
+            }
+            LockCommand::Get(key) => self.get(&self.lock(&key)?).await,
+            LockCommand::Exists(keys) => {
+                let mut count = 0;
+                for key in &keys {
+                    let held = self.service.holding(&self.principal, &self.lock(key)?).await;
+                    count += i64::from(held?.is_some());
+                }
+                Ok(Reply::Integer(count))
+            }
+            LockCommand::Ttl(key) => {
+                let left = self.left_ms(&self.lock(&key)?).await?;
+                // As Redis does it, to the nearest second.
+                Ok(Reply::Integer(if left < 0 { left } else { (left + 500) / 1000 }))
+            }
+            LockCommand::Pttl(key) => Ok(Reply::Integer(self.left_ms(&self.lock(&key)?).await?)),
+            LockCommand::Expire(key, ttl) => {
+                let lock = self.lock(&key)?;
+                let own = self.service.own_lease(&self.principal, &lock, None);
+                Ok(flag(self.renew(&lock, own, ttl).await?))
+            }
+            LockCommand::Delete(keys) => self.delete(&keys).await,
+            LockCommand::DeleteIfOwner(key, value) => {
+                Ok(flag(self.release(&self.lock(&key)?, &value).await?))
+            }
+            LockCommand::Fence(key, value) => self.fence(&self.lock(&key)?, value.as_deref()).await,
+        }
+    }
+
+    /// Carry out a script.
+    pub(super) async fn run(&self, shape: Shape, parameters: &Parameters) -> Outcome<Reply> {
+        let Parameters { keys, arguments } = parameters;
+        let locks: BTreeSet<Name> =
+            keys.iter().map(|key| self.lock(key)).collect::<Outcome<_>>()?;
+        let [value, more @ ..] = arguments.as_slice() else {
+            return Err(Reply::error("this script needs the value of the owner as an argument"));
+        };
+        let ttl = || match more.first() {
+            Some(time) if shape == Shape::SetTtlSeconds => seconds(time).map_err(Reply::error),
+            Some(time) => milliseconds(time).map_err(Reply::error),
+            None => Err(Reply::error("this script needs a time to live as its second argument")),
+        };
+        let every = i64::try_from(keys.len()).unwrap_or(i64::MAX);
+        match shape {
+            Shape::AcquireAll => {
+                let all = self.acquire_all(&locks, value, ttl()?).await?;
+                return Ok(Reply::Integer(if all { every } else { 0 }));
+            }
+            Shape::ExtendAll => {
+                let all = self.renew_all(&locks, value, ttl()?).await?;
+                return Ok(Reply::Integer(if all { every } else { 0 }));
+            }
+            Shape::ReleaseAll => {
+                let mut count = 0;
+                for lock in &locks {
+                    count += i64::from(self.release(lock, value).await?);
+                }
+                return Ok(Reply::Integer(count));
+            }
+            _ => {}
+        }
+        let Some(lock) = locks.first().filter(|_| keys.len() == 1) else {
+            let text = format!("this script is for one key, and {} were given", keys.len());
+            return Err(Reply::error(text));
+        };
+        let own = self.own(lock, value);
+        match shape {
+            Shape::Release => Ok(flag(self.release(lock, value).await?)),
+            Shape::ReleaseOrAbsent => {
+                if self.release(lock, value).await? {
+                    return Ok(Reply::Integer(1));
+                }
+                // A client that may not look, or cannot know, is told the same as of another owner.
+                let held = self.service.holding(&self.principal, lock).await;
+                Ok(Reply::Integer(if matches!(held, Ok(None)) { -1 } else { 0 }))
+            }
+            Shape::SetTtl | Shape::SetTtlSeconds => Ok(flag(self.renew(lock, own, ttl()?).await?)),
+            Shape::SetTtlOrAcquire => {
+                let ttl = ttl()?;
+                let renewed = self.renew(lock, own, ttl).await?;
+                Ok(flag(renewed || self.acquire(lock, value, ttl).await?))
+            }
+            Shape::AddTtl => {
+                let left = Duration::from_millis(own.map_or(0, |own| own.left_ms));
+                let adds = more.get(1).is_some_and(|how| how == b"0");
+                let ttl = ttl()?.saturating_add(if adds { left } else { Duration::ZERO });
+                Ok(flag(self.renew(lock, own, ttl).await?))
+            }
+            Shape::Ttl => Ok(Reply::Integer(own.map_or(0, |own| integer(own.left_ms)))),
+            Shape::AcquireAll | Shape::ExtendAll | Shape::ReleaseAll => Ok(Reply::Integer(0)),
+        }
+    }
+
+    fn lock(&self, key: &[u8]) -> Outcome<Name> {
+        lock(self.database, key).map_err(Reply::error)
+    }
+
+    /// The lease by which the owner of this value holds a lock.
+    fn own(&self, lock: &Name, value: &[u8]) -> Option<OwnLease> {
+        self.service.own_lease(&self.principal, lock, Some(&owner::key(value)))
+    }
+
+    async fn set(&self, lock: &Name, value: &[u8], ttl: Duration, when: When) -> Outcome<Reply> {
+        let own = self.own(lock, value);
+        if when != When::Free && self.renew(lock, own, ttl).await? {
+            return Ok(Reply::OK);
+        }
+        if when != When::Owned && self.acquire(lock, value, ttl).await? {
+            return Ok(Reply::OK);
+        }
+        let held =
+            when == When::FreeOrOwned || when == When::Owned && self.left_ms(lock).await? != ABSENT;
+        if held {
+            let text = format!(
+                "`{lock}` is held with another value, and SET without NX would take it from its \
+                 holder: write SET key value NX PX milliseconds"
+            );
+            return Err(Reply::error(text));
+        }
+        Ok(Reply::Null)
+    }
+
+    /// Acquire a lock if it is free.
+    async fn acquire(&self, lock: &Name, value: &[u8], ttl: Duration) -> Outcome<bool> {
+        self.check_ttl(ttl)?;
+        let ask = Ask { lock: lock.clone(), mode: Mode::Exclusive, permits: None, wait: Wait::No };
+        let lease = LeaseAsk {
+            ask,
+            key: Some(LeaseKey::Owner(owner::key(value))),
+            ttl_ms: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
+            label: owner::description(value),
+            remote: self.remote,
+            secret: secret(),
+        };
+        let mut calling = self.service.call(&self.principal, Call::Acquire(Box::new(lease)));
+        match calling.answer_within(ASKING).await {
+            Answer::Leased(lease) if lease.ttl < ttl => {
+                // The limit was lowered in this moment.
+                self.release(lock, value).await?;
+                self.check_ttl(ttl).map(|()| false)
+            }
+            Answer::Leased(_) => Ok(true),
+            Answer::Refused(refusal) => {
+                let refusal = self.service.explained(lock, refusal).await;
+                if refusal.code == Code::NotFree { Ok(false) } else { Err(refusal.into()) }
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Let a lease of this client end after this time. False if it has ended already.
+    async fn renew(&self, lock: &Name, own: Option<OwnLease>, ttl: Duration) -> Outcome<bool> {
+        self.check_ttl(ttl)?;
+        let Some(OwnLease { fence, .. }) = own else { return Ok(false) };
+        let call = Call::Renew(lock.clone(), fence, Some(ttl));
+        match self.service.call(&self.principal, call).answer().await {
+            Answer::Leased(lease) if lease.ttl < ttl => self.check_ttl(ttl).map(|()| true),
+            Answer::Leased(_) => Ok(true),
+            Answer::Refused(refusal) if refusal.code == Code::Gone => Ok(false),
+            Answer::Refused(refusal) => Err(refusal.into()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Release a lock that the owner of this value holds. True if it was held until now.
+    async fn release(&self, lock: &Name, value: &[u8]) -> Outcome<bool> {
+        let call = Call::Withdraw(lock.clone(), owner::key(value));
+        match self.service.call(&self.principal, call).answer().await {
+            Answer::Withdrawn(released) => Ok(released),
+            Answer::Refused(refusal) => Err(refusal.into()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Acquire all these locks, or none. They are acquired in the order of their names, so that of
+    /// two clients that want the same locks one gets them.
+    async fn acquire_all(
+        &self,
+        locks: &BTreeSet<Name>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Outcome<bool> {
+        let mut acquired = Acquired { locks: self, value, held: Vec::new() };
+        for lock in locks {
+            if !self.acquire(lock, value, ttl).await? {
+                return Ok(false);
+            }
+            acquired.held.push(lock.clone());
+        }
+        // The first leases began before the last lock was acquired.
+        if acquired.held.len() > 1 && !self.renew_all(locks, value, ttl).await? {
+            return Ok(false);
+        }
+        acquired.held.clear();
+        Ok(true)
+    }
+
+    /// Let the leases of all these locks end after this time, if the owner of this value holds them
+    /// all.
+    async fn renew_all(
+        &self,
+        locks: &BTreeSet<Name>,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Outcome<bool> {
+        let own: Vec<_> = locks.iter().map(|lock| (lock, self.own(lock, value))).collect();
+        if own.iter().any(|(_, own)| own.is_none()) {
+            return Ok(false);
+        }
+        for (lock, own) in own {
+            if !self.renew(lock, own, ttl).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Take locks from their owners, which needs the right to break them.
+    async fn delete(&self, keys: &[Vec<u8>]) -> Outcome<Reply> {
+        let operator = Operator { principal: Arc::clone(&self.principal), from: self.from };
+        let mut count = 0;
+        for key in keys {
+            let lock = self.lock(key)?;
+            let held = self.service.holding(&self.principal, &lock).await?;
+            let Some(held) = held else { continue };
+            match self.service.break_for(&operator, &lock, held.holder.fence).await {
+                Ok(()) => count += 1,
+                Err(refusal) if refusal.code == Code::Gone => {}
+                Err(refusal) if refusal.code == Code::Forbidden => {
+                    let text = format!(
+                        "NOPERM DEL takes a lock from its holder, and {}: release it by its \
+                         value, with DELIFEQ key value or the script of your lock client, or give \
+                         the client the right \"break\"",
+                        refusal.text
+                    );
+                    return Err(Reply::Error(text));
+                }
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        Ok(Reply::Integer(count))
+    }
+
+    async fn get(&self, lock: &Name) -> Outcome<Reply> {
+        let held = self.service.holding(&self.principal, lock).await?;
+        Ok(held.map_or(Reply::Null, |held| {
+            let value = owner::value(&held.holder.client);
+            Reply::Bulk(value.unwrap_or_else(|| format!("doorway:{}", held.holder.fence).into()))
+        }))
+    }
+
+    async fn fence(&self, lock: &Name, value: Option<&[u8]>) -> Outcome<Reply> {
+        let fence = if let Some(value) = value {
+            self.own(lock, value).map(|own| own.fence)
+        } else {
+            let held = self.service.holding(&self.principal, lock).await?;
+            held.map(|held| held.holder.fence)
+        };
+        // A text, because some clients round integers above 2^53.
+        Ok(fence.map_or(Reply::Null, |fence| Reply::bulk(fence.to_string())))
+    }
+
+    /// How much longer the lease of a lock lasts, in milliseconds; as in Redis, -1 if it does not
+    /// end, and `ABSENT` if nobody holds the lock.
+    async fn left_ms(&self, lock: &Name) -> Outcome<i64> {
+        let held = self.service.holding(&self.principal, lock).await?;
+        Ok(held.map_or(ABSENT, |held| held.left_ms.map_or(-1, integer)))
+    }
+
+    /// Refuse a lease that is longer than the node allows. It must not be shortened instead,
+    /// because the client would not learn it.
+    fn check_ttl(&self, ttl: Duration) -> Outcome<()> {
+        let most = self.service.longest_ttl();
+        if ttl <= most {
+            return Ok(());
+        }
+        Err(Reply::error(format!(
+            "a time to live of {} ms is more than the {} ms that this node allows (`ttl` under \
+             [limits]): ask for less, and extend the lock in time",
+            ttl.as_millis(),
+            most.as_millis()
+        )))
+    }
+}
+
+/// What Redis answers instead of a time to live if there is no such key.
+const ABSENT: i64 = -2;
+
+/// Locks that are held while others are being acquired. They are released if that fails, or if the
+/// client disconnects meanwhile.
+struct Acquired<'a> {
+    locks: &'a Locks<'a>,
+    value: &'a [u8],
+    held: Vec<Name>,
+}
+
+impl Drop for Acquired<'_> {
+    fn drop(&mut self) {
+        for lock in std::mem::take(&mut self.held) {
+            let call = Call::Withdraw(lock, owner::key(self.value));
+            // Nobody waits for the answer.
+            drop(self.locks.service.call(&self.locks.principal, call));
+        }
+    }
+}
+
+fn flag(done: bool) -> Reply {
+    Reply::Integer(done.into())
+}
+
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// An answer that does not fit its call, which never comes.
+fn unexpected() -> Reply {
+    Reply::error("the node gave an answer that does not fit the request")
+}

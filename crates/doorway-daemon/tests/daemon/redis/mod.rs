@@ -1,0 +1,8 @@
+//! The Redis protocol of a real service, over a Unix socket and over TCP with TLS.
+
+mod client;
+mod group;
+mod locks;
+mod programs;
+mod remote;
+mod trouble;
