@@ -20,7 +20,7 @@ use crate::service::secret;
 use crate::sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk};
 
 /// How long a request that does not wait for the lock may wait for the answers of other nodes.
-const ASKING: Duration = Duration::from_secs(5);
+pub(crate) const ASKING: Duration = Duration::from_secs(5);
 
 type Answer<T> = Result<axum::Json<T>, Problem>;
 
@@ -56,23 +56,33 @@ pub(crate) async fn acquire(
         ask,
         key: body.request_id.map(check_id).transpose()?,
         ttl_ms: body.ttl_ms,
+        unattended: false,
         label: body.label,
         remote: caller.remote,
         secret: secret(),
     };
-    let mut calling = api.service.call(&caller.principal, Call::Acquire(Box::new(lease)));
     let time = if patient { Duration::from_millis(body.wait_ms.into()) } else { ASKING };
-    let answer = tokio::select! {
+    match ask_for(&api, &caller, lease, time).await {
+        CallAnswer::Refused(refusal) => Err(api.service.explained(&lock, refusal).await.into()),
+        answer => lease_of(&lock, answer),
+    }
+}
+
+/// Ask for a lock, and wait for the answer for this long.
+pub(crate) async fn ask_for(
+    api: &Api,
+    caller: &Caller,
+    lease: LeaseAsk,
+    time: Duration,
+) -> CallAnswer {
+    let mut calling = api.service.call(&caller.principal, Call::Acquire(Box::new(lease)));
+    tokio::select! {
         biased;
         answer = calling.answer() => answer,
         () = sleep(time) => {
             calling.timed_out();
             calling.answer().await
         }
-    };
-    match answer {
-        CallAnswer::Refused(refusal) => Err(api.service.explained(&lock, refusal).await.into()),
-        answer => lease_of(&lock, answer),
     }
 }
 
@@ -98,7 +108,7 @@ fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
 }
 
 /// An answer that does not fit its call, which never comes.
-fn unexpected() -> Problem {
+pub(crate) fn unexpected() -> Problem {
     Problem::new(Kind::Unavailable, "the node gave an answer that does not fit the request")
 }
 

@@ -34,6 +34,7 @@ impl Node {
             boot: self.boot(),
             tcp: true,
             ttl: settings.ttl,
+            terraform_ttl: settings.ttl,
             seconds,
             directory: DirectoryId([self.id as u8; 16]),
         };

@@ -267,6 +267,7 @@ fn lease(lock: &str, key: Option<&str>, ttl_ms: u32) -> Call {
         ask: ask(lock),
         key: key.map(str::to_owned),
         ttl_ms,
+        unattended: false,
         label: String::new(),
         remote: true,
         secret: Secret([7; 16]),
