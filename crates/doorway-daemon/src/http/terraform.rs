@@ -1,4 +1,4 @@
-//! Locks of Terraform and OpenTofu, whose backend `http` locks a state before it is changed.
+//! Locks of Terraform and `OpenTofu`, whose backend `http` locks a state before it is changed.
 //!
 //! Such a client describes its lock in JSON, and unlocks it by the ID in that. It sends no
 //! heartbeats, so its lease is as long as `limits.terraform_ttl` says. The description of the
@@ -86,12 +86,12 @@ impl TerraformLock {
         Err(Problem::invalid(text))
     }
 
-    /// The lock in the description of a session. The longest fields come last: a description that
-    /// is too long is cut.
+    /// The lock in the description of a session. A description that is too long is cut at its end,
+    /// where the least important field is.
     fn label(&self) -> String {
         let part = |text: &str, most| {
             let part = &text[..text.floor_char_boundary(most)];
-            part.replace([',', '('], " ")
+            part.replace([',', '(', ')'], " ")
         };
         format!(
             "{MARK}{}, {}, {}, {}, {}",
@@ -259,18 +259,16 @@ pub(crate) async fn unlock(
         None => (report.holders.first().map(|holder| holder.fence), false),
     };
     if !released {
-        match fence {
-            // It belongs to another client, or to a client of another member.
-            Some(fence) => api.service.break_for(&caller.operator(), &lock, fence).await?,
-            None => {
-                allowed(&caller.principal, Right::Acquire, &lock)?;
-                if report.holders.is_empty() {
-                    return Err(not_held(&lock, &report));
-                }
-                let held = TerraformLock::shown(&caller, &lock, &report);
-                return Ok((StatusCode::CONFLICT, axum::Json(held)).into_response());
+        let Some(fence) = fence else {
+            allowed(&caller.principal, Right::Acquire, &lock)?;
+            if report.holders.is_empty() {
+                return Err(not_held(&lock, &report));
             }
-        }
+            let held = TerraformLock::shown(&caller, &lock, &report);
+            return Ok((StatusCode::CONFLICT, axum::Json(held)).into_response());
+        };
+        // It belongs to another client, or to a client of another member.
+        api.service.break_for(&caller.operator(), &lock, fence).await?;
     }
     // Otherwise the lock could be held again after a crash of the machine.
     api.service.sync_ledger().await?;

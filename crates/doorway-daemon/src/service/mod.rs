@@ -205,13 +205,13 @@ impl Service {
             service.0.input(Input::Restored(Box::new(former)));
             service.0.log_restored(records);
         }
-        tokio::spawn(losing(Arc::downgrade(&service.0), losses));
-        service.spawn_tasks();
+        service.spawn_tasks(losses);
         Ok(service)
     }
 
-    /// Start the tasks that tell the sessions of time and of changes in the group.
-    fn spawn_tasks(&self) {
+    /// Start the tasks that tell the sessions of losses, of time and of changes in the group.
+    fn spawn_tasks(&self, losses: UnboundedReceiver<(u64, Name, Fence)>) {
+        tokio::spawn(losing(Arc::downgrade(&self.0), losses));
         tokio::spawn(ticking(Arc::downgrade(&self.0)));
         if let Some(rules) = self.0.node.agreed_rules() {
             tokio::spawn(ruling(Arc::downgrade(&self.0), rules));

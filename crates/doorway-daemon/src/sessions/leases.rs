@@ -230,9 +230,10 @@ impl Sessions {
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let number = self.next_session();
         let asked = Duration::from_millis(lease.ttl_ms.into());
-        let ttl = match lease.unattended {
-            true => asked.clamp(SHORTEST, self.setup.limits.terraform_ttl.max(SHORTEST)),
-            false => self.limited_lease(asked),
+        let ttl = if lease.unattended {
+            asked.clamp(SHORTEST, self.setup.limits.terraform_ttl.max(SHORTEST))
+        } else {
+            self.limited_lease(asked)
         };
         let begin = Begin {
             number,

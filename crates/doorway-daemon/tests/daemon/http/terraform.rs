@@ -1,5 +1,10 @@
 //! Locks of Terraform: the requests of its backend `http`, as it sends them.
 
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -265,4 +270,102 @@ fn a_client_unlocks_what_it_has_locked_or_may_break() {
     remote.terraform(&all, "UNLOCK", None).expect(200);
     remote.terraform(&all, "UNLOCK", None).problem(404, "gone", "is not held");
     assert_eq!(remote.service.sessions(), 0);
+}
+
+/// A store for a state: GET returns what was posted last. Returns its address.
+fn store() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let mut state = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.expect("a connection"));
+            let (mut head, mut line) = (Vec::new(), String::new());
+            while stream.read_line(&mut line).is_ok_and(|read| read > 2) {
+                head.push(std::mem::take(&mut line).to_ascii_lowercase());
+            }
+            let length = head.iter().find_map(|it| it.strip_prefix("content-length: "));
+            let length = length.map_or(0, |length| length.trim().parse().expect("a length"));
+            if head.first().is_some_and(|line| line.starts_with("post ")) {
+                state = vec![0; length];
+                stream.read_exact(&mut state).expect("a body");
+            }
+            let status = if state.is_empty() { "204 No Content" } else { "200 OK" };
+            let head = format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                state.len()
+            );
+            let _ = stream.get_mut().write_all(&[head.as_bytes(), &state].concat());
+        }
+    });
+    format!("http://{address}/state")
+}
+
+fn terraform(place: &Path, (user, token): (&str, &str), words: &str) -> Output {
+    let mut terraform = Command::new("terraform");
+    terraform.args(words.split(' ')).current_dir(place).env_remove("TF_CLI_CONFIG_FILE");
+    terraform.env("TF_HTTP_USERNAME", user).env("TF_HTTP_PASSWORD", token);
+    // It asks nobody whether there is a newer version.
+    terraform.env("CHECKPOINT_DISABLE", "1").output().expect("terraform runs")
+}
+
+/// `cargo xtask test` runs this one. The configuration needs no provider, so nothing is fetched.
+#[test]
+#[ignore = "it needs terraform"]
+fn terraform_itself_locks_its_state_here() {
+    let remote = Remote::start();
+    let place = &remote.place;
+    let locks = format!("https://{}/v1/terraform/deploy%2Fprod", remote.address);
+    let ca = fs::read_to_string(place.join("ca.crt")).unwrap();
+    let configuration = format!(
+        r#"
+terraform {{
+  backend "http" {{
+    address                   = "{}"
+    lock_address              = "{locks}"
+    unlock_address            = "{locks}"
+    retry_max                 = 0
+    client_ca_certificate_pem = <<PEM
+{ca}PEM
+  }}
+}}
+resource "terraform_data" "slow" {{
+  provisioner "local-exec" {{
+    command = "touch began; while ! test -e go; do sleep 0.1; done"
+  }}
+}}
+"#,
+        store()
+    );
+    fs::write(place.join("main.tf"), configuration).unwrap();
+    let succeeds = |words: &str| {
+        let output = terraform(place, ("ci", CI), words);
+        assert!(output.status.success(), "{output:?}");
+    };
+    succeeds("init -no-color -input=false");
+    std::thread::scope(|scope| {
+        let apply = scope.spawn(|| succeeds("apply -no-color -auto-approve -lock-timeout=5s"));
+        until("terraform is inside", || place.join("began").exists());
+        let refused = terraform(place, ("ci", CI), "plan -no-color -input=false");
+        let held = remote.terraform(&basic("ci", CI), "LOCK", Some(&alice())).expect(423);
+        let told = String::from_utf8_lossy(&refused.stderr);
+        let id = held["ID"].as_str().unwrap();
+        assert!(!refused.status.success() && told.contains(id), "{told}\n{held}");
+        assert_eq!(held["Operation"], "OperationTypeApply", "{held}");
+        // This one waits for the other, and asks again and again with the same ID.
+        let next = scope.spawn(|| succeeds("plan -no-color -input=false -lock-timeout=60s"));
+        sleep(Duration::from_millis(500));
+        fs::write(place.join("go"), "").unwrap();
+        apply.join().unwrap();
+        next.join().unwrap();
+    });
+    assert_eq!(remote.service.sessions(), 0);
+    // A run that was killed leaves its lock behind.
+    remote.terraform(&basic("ci", CI), "LOCK", Some(&alice())).expect(200);
+    let force = format!("force-unlock -force {ALICE}");
+    terraform(place, ("all", TOKEN), &force);
+    assert_eq!(remote.service.sessions(), 0);
+    let wrong = terraform(place, ("ci", TOKEN), "plan -no-color -input=false");
+    let told = String::from_utf8_lossy(&wrong.stderr);
+    assert!(told.contains("requires auth"), "{told}");
 }
