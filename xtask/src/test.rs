@@ -26,7 +26,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 23] = [
+const STAGES: [Stage; 24] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -39,6 +39,7 @@ const STAGES: [Stage; 23] = [
     ("tests with SQLite and PostgreSQL", databases),
     ("tests with etcd", etcd),
     ("tests with curl", curl),
+    ("tests with Terraform", terraform),
     ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
     ("tests with redis-cli and redis-py", redis_clients),
@@ -221,6 +222,14 @@ fn etcd() -> anyhow::Result<Outcome> {
 fn curl() -> anyhow::Result<Outcome> {
     let there = || quietly(&mut command("curl --version"));
     tests_with(there, "curl", "daemon http::documents::the_examples_of_the_page")
+}
+
+/// Debian has no package of Terraform, so nothing is installed.
+fn terraform() -> anyhow::Result<Outcome> {
+    if !quietly(&mut command("terraform version")) {
+        return Ok(Noted("terraform is not installed, so nothing was tested"));
+    }
+    run_some(&mut ignored_tests("daemon http::terraform::")).map(passed)
 }
 
 /// The Python package: its wheel, its types, and its tests with real nodes and with curl.

@@ -354,6 +354,12 @@ impl<F: LedgerFile> Ledger<F> {
         self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)
     }
 
+    /// Wait until all records are on disk. Without this they survive a crash of the process, but
+    /// perhaps not one of the machine.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
     /// Erase the record at a place.
     pub fn erase(&self, place: u32) {
         let at = u64::from(place) * RECORD as u64;

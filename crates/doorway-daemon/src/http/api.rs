@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use super::gate::{self, Gate};
 use super::problem::{Kind, Problem};
 use super::schemas::{GrantEvent, MissedEvents, ViewEvent};
-use super::{events, extract, group, locks, node, page};
+use super::{events, extract, group, locks, node, page, terraform};
 use crate::listen::Doors;
 use crate::metrics::Metrics;
 use crate::service::Service;
@@ -101,6 +101,7 @@ fn described() -> OpenApiRouter<Api> {
         .routes(routes!(locks::release))
         .routes(routes!(locks::withdraw))
         .routes(routes!(locks::break_lock))
+        .routes(routes!(terraform::lock, terraform::unlock))
         .routes(routes!(group::inspect))
         .routes(routes!(group::list))
         .routes(routes!(group::record))
@@ -131,12 +132,12 @@ async fn no_such_method() -> Problem {
                        lock is percent-encoded, a `/` in it as `%2F`."
     ),
     components(schemas(Problem, GrantEvent, ViewEvent, MissedEvents)),
-    security((), ("token" = [])),
+    security((), ("token" = []), ("basic" = [])),
     modifiers(&Token),
 )]
 struct Document;
 
-/// Adds the bearer token by which clients over TCP prove who they are.
+/// Adds the ways in which clients over TCP show their token.
 struct Token;
 
 impl Modify for Token {
@@ -150,6 +151,14 @@ impl Modify for Token {
             .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("token", SecurityScheme::Http(http));
+        let http = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Basic)
+            .description(Some(
+                "For programs that cannot send a bearer token, such as Terraform: the user is the \
+                 name of the client, and the password is its token.",
+            ))
+            .build();
+        components.add_security_scheme("basic", SecurityScheme::Http(http));
     }
 }
 

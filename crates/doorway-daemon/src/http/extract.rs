@@ -26,27 +26,46 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        // A page of another site can make a browser send any request but one with this content
-        // type.
-        if !is_json(request.headers()) {
-            let text = "the body has to be JSON, with `content-type: application/json`";
-            return Err(Problem::invalid(text).with(StatusCode::UNSUPPORTED_MEDIA_TYPE));
-        }
-        let bytes = timeout(PATIENCE, Bytes::from_request(request, state)).await;
-        let bytes = bytes.map_err(|_| {
-            let text = format!("the body took longer than {} seconds", PATIENCE.as_secs());
-            Problem::invalid(text).with(StatusCode::REQUEST_TIMEOUT)
-        })?;
-        let bytes = bytes.map_err(|error| {
-            let text = format!("the body cannot be read ({MOST} bytes are allowed): {error}");
-            Problem::invalid(text).with(error.status())
-        })?;
-        if bytes.trim_ascii_start().first() != Some(&b'{') {
-            return Err(Problem::invalid("the body has to be a JSON object: {...}"));
-        }
-        let value = serde_json::from_slice(&bytes);
-        value.map(Self).map_err(|error| Problem::invalid(format!("the body: {error}")))
+        parsed(&body(request, state).await?).map(Self)
     }
+}
+
+/// A body of JSON, or an empty one.
+pub(crate) struct JsonOrNothing<T>(pub(crate) Option<T>);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonOrNothing<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let bytes = body(request, state).await?;
+        if bytes.is_empty() { Ok(Self(None)) } else { parsed(&bytes).map(|it| Self(Some(it))) }
+    }
+}
+
+async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    // A page of another site can make a browser send any request but one with this content
+    // type.
+    if !is_json(request.headers()) {
+        let text = "the body has to be JSON, with `content-type: application/json`";
+        return Err(Problem::invalid(text).with(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    let bytes = timeout(PATIENCE, Bytes::from_request(request, state)).await;
+    let bytes = bytes.map_err(|_| {
+        let text = format!("the body took longer than {} seconds", PATIENCE.as_secs());
+        Problem::invalid(text).with(StatusCode::REQUEST_TIMEOUT)
+    })?;
+    bytes.map_err(|error| {
+        let text = format!("the body cannot be read ({MOST} bytes are allowed): {error}");
+        Problem::invalid(text).with(error.status())
+    })
+}
+
+fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::invalid("the body has to be a JSON object: {...}"));
+    }
+    let value = serde_json::from_slice(bytes);
+    value.map_err(|error| Problem::invalid(format!("the body: {error}")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -8,6 +8,7 @@ use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use data_encoding::BASE64;
 
 use super::Connection;
 use super::api::Api;
@@ -62,15 +63,13 @@ impl Gate {
         }
         self.check_host(headers)?;
         let principal = match headers.get(AUTHORIZATION) {
-            Some(shown) => {
-                let token = shown.to_str().ok().and_then(bearer);
-                token.and_then(|token| self.doors.by_token(token))
-            }
+            Some(shown) => shown.to_str().ok().and_then(|shown| self.by_authorization(shown)),
             None => end.principal.clone(),
         };
         let principal = principal.ok_or_else(|| {
-            let text = "show a token that this node knows (`authorization: Bearer TOKEN`), or a \
-                        client certificate";
+            let text = "show a token that this node knows (`authorization: Bearer TOKEN`, or Basic \
+                        with the name of the client as the user and the token as the password), \
+                        or a client certificate";
             Problem::new(Kind::Unauthorized, text)
         })?;
         let principal = Arc::new(principal);
@@ -78,6 +77,17 @@ impl Gate {
         // The settings may have been reloaded since the connection was made.
         let principal = end.connected.principal().unwrap_or(principal);
         Ok(Caller { principal, remote: true, from: end.from })
+    }
+
+    /// The client that shows a token in this header.
+    fn by_authorization(&self, shown: &str) -> Option<Principal> {
+        if let Some(token) = bearer(shown) {
+            return self.doors.by_token(token);
+        }
+        let (user, token) = basic(shown)?;
+        // A token under another name is a mistake in the configuration of the client.
+        let named = |it: &Principal| it.name.strip_prefix("client ") == Some(user.as_str());
+        self.doors.by_token(&token).filter(named)
     }
 
     /// Check that the request is for a name of this host. A page of another site can make its own
@@ -156,6 +166,15 @@ fn bearer(shown: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// The user and the password of Basic authentication.
+fn basic(shown: &str) -> Option<(String, String)> {
+    let (scheme, both) = shown.split_once(' ')?;
+    let both = scheme.eq_ignore_ascii_case("basic").then(|| both.trim().as_bytes())?;
+    let both = String::from_utf8(BASE64.decode(both).ok()?).ok()?;
+    let (user, password) = both.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +199,11 @@ mod tests {
         assert_eq!(bearer("bearer  abc "), Some("abc"));
         assert_eq!(bearer("Basic abc"), None);
         assert_eq!(bearer("Bearer"), None);
+        let both = |user: &str, token: &str| Some((user.to_owned(), token.to_owned()));
+        assert_eq!(basic("Basic Y2k6YWJj"), both("ci", "abc"));
+        assert_eq!(basic("basic  Y2k6YTpi "), both("ci", "a:b"));
+        for wrong in ["Bearer Y2k6YWJj", "Basic", "Basic Y2k", "Basic Y2lhYmM=", "Basic /zph"] {
+            assert_eq!(basic(wrong), None, "{wrong}");
+        }
     }
 }

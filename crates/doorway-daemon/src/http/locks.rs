@@ -52,16 +52,27 @@ pub(crate) async fn acquire(
         ask,
         key: body.request_id.map(check_id).transpose()?.map(LeaseKey::Request),
         ttl_ms: body.ttl_ms,
+        unattended: false,
         label: body.label,
         remote: caller.remote,
         secret: secret(),
     };
-    let mut calling = api.service.call(&caller.principal, Call::Acquire(Box::new(lease)));
     let time = if patient { Duration::from_millis(body.wait_ms.into()) } else { ASKING };
-    match calling.answer_within(time).await {
+    match ask_for(&api, &caller, lease, time).await {
         CallAnswer::Refused(refusal) => Err(api.service.explained(&lock, refusal).await.into()),
         answer => lease_of(&lock, answer),
     }
+}
+
+/// Ask for a lock, and wait for the answer for this long.
+pub(crate) async fn ask_for(
+    api: &Api,
+    caller: &Caller,
+    lease: LeaseAsk,
+    time: Duration,
+) -> CallAnswer {
+    let call = Call::Acquire(Box::new(lease));
+    api.service.call(&caller.principal, call).answer_within(time).await
 }
 
 /// The response to a call that acquires or renews a lease.
@@ -86,7 +97,7 @@ fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
 }
 
 /// An answer that does not fit its call, which never comes.
-fn unexpected() -> Problem {
+pub(crate) fn unexpected() -> Problem {
     Problem::new(Kind::Unavailable, "the node gave an answer that does not fit the request")
 }
 

@@ -15,6 +15,7 @@ mod node;
 mod page;
 mod problem;
 mod schemas;
+mod terraform;
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -83,6 +84,7 @@ async fn serve(router: Router, mut stream: BufferedStream, peer: Peer) {
     let answering = TowerToHyperService::new(router);
     let requests = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&end));
+        terraform::translate_method(&mut request);
         answering.call(request)
     });
     let connection = http1::Builder::new()

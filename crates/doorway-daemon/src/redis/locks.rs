@@ -168,6 +168,7 @@ impl Locks<'_> {
         let lease = LeaseAsk {
             ask,
             key: Some(LeaseKey::Owner(owner::key(value))),
+            unattended: false,
             ttl_ms: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
             label: owner::description(value),
             remote: self.remote,

@@ -45,7 +45,7 @@ use crate::ledger::{Ledger, LedgerContents};
 use crate::members::Members;
 use crate::members::rules::permits;
 use crate::principal::{Principal, Right};
-use crate::sessions::refusals::refusal;
+use crate::sessions::refusals::{refusal, stopping, unwritten};
 use crate::sessions::{
     Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
 };
@@ -80,6 +80,8 @@ pub(crate) struct Inner {
     listeners: events::Listeners,
     /// The descriptions of the clients of open sessions, for the reports of the node.
     clients: Arc<Descriptions>,
+    /// Locked while the ledger is being synced to disk.
+    syncing: tokio::sync::Mutex<()>,
     /// Why the last record could not be written into the ledger.
     ledger_trouble: Mutex<Option<String>>,
     /// Whether the node grants locks: former holders are back, or their time is over.
@@ -191,6 +193,7 @@ impl Service {
             events: broadcast::Sender::new(1024),
             listeners: events::Listeners::default(),
             clients,
+            syncing: tokio::sync::Mutex::default(),
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
@@ -205,13 +208,13 @@ impl Service {
             service.0.input(Input::Restored(Box::new(former)));
             service.0.log_restored(records);
         }
-        tokio::spawn(losing(Arc::downgrade(&service.0), losses));
-        service.spawn_tasks();
+        service.spawn_tasks(losses);
         Ok(service)
     }
 
-    /// Start the tasks that tell the sessions of time and of changes in the group.
-    fn spawn_tasks(&self) {
+    /// Start the tasks that tell the sessions of losses, of time and of changes in the group.
+    fn spawn_tasks(&self, losses: UnboundedReceiver<(u64, Name, Fence)>) {
+        tokio::spawn(losing(Arc::downgrade(&self.0), losses));
         tokio::spawn(ticking(Arc::downgrade(&self.0)));
         if let Some(rules) = self.0.node.agreed_rules() {
             tokio::spawn(ruling(Arc::downgrade(&self.0), rules));
@@ -282,6 +285,17 @@ impl Service {
         }
         self.0.input(Input::Configure(Box::new(limits.clone()), clients));
         limits
+    }
+
+    /// Wait until all that is in the ledger is on disk, where it survives a crash of the machine.
+    pub(crate) async fn sync_ledger(&self) -> Result<(), Refusal> {
+        // One after another: however many clients ask, the disk has one thing to do at a time.
+        let _turn = self.0.syncing.lock().await;
+        let inner = Arc::clone(&self.0);
+        let sync = move || inner.ledger.as_ref().map_or(Ok(()), Ledger::sync);
+        let synced = self.0.runtime.spawn_blocking(sync).await;
+        let synced = synced.map_err(|_| stopping())?;
+        synced.map_err(|error| unwritten(&error.to_string()))
     }
 
     /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.

@@ -31,6 +31,11 @@ impl Service {
     /// asked, which takes half a second if one of them does not answer.
     pub async fn inspect(&self, principal: &Principal, lock: &Name) -> Result<LockReport, Refusal> {
         allowed(principal, Right::Inspect, lock)?;
+        Ok(self.report(lock).await)
+    }
+
+    /// Report about one lock, for a door that decides itself what its client may see.
+    pub(crate) async fn report(&self, lock: &Name) -> LockReport {
         let inner = &*self.0;
         let (name, permits) = inner.core.lock().sessions.behind(lock);
         let handle = inner.node.open_name(name);
@@ -39,7 +44,7 @@ impl Service {
         let here = why.waiters.iter().take(WAITING).map(|waiter| here(me, waiter));
         let elsewhere = why.elsewhere.iter().map(elsewhere);
         let holders = why.holders.iter().filter_map(holder).chain(why.closed.iter().map(kept));
-        Ok(LockReport {
+        LockReport {
             lock: lock.to_string(),
             algorithm: handle.arrangement(),
             permits,
@@ -48,7 +53,7 @@ impl Service {
             waiters: here.chain(elsewhere).take(WAITING).collect(),
             away: absent(why.away),
             silent: why.silent,
-        })
+        }
     }
 
     /// List the locks that clients of this node hold or wait for and that this client may inspect,

@@ -187,6 +187,9 @@ pub struct LeaseAsk {
     pub key: Option<LeaseKey>,
     /// The time to live of the lease, in milliseconds.
     pub ttl_ms: u32,
+    /// Whether the client never renews the lease. Then `limits.terraform_ttl` limits its time to
+    /// live, and `limits.ttl` does not.
+    pub unattended: bool,
     /// What the client does, for people.
     pub label: String,
     /// Whether the client may be on another machine.

@@ -21,7 +21,7 @@ use crate::secret;
 pub(super) const SHORTEST: Duration = Duration::from_millis(500);
 
 /// How many bytes of a client's description are kept.
-const DESCRIPTION: usize = 200;
+pub(super) const DESCRIPTION: usize = 200;
 
 /// What a client says about the session that it had.
 struct Resumed {

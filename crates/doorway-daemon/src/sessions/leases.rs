@@ -15,7 +15,7 @@ use std::time::Duration;
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal};
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Output};
-use super::hello::describe;
+use super::hello::{SHORTEST, describe};
 use super::open::Begin;
 use super::promise::not_covered;
 use super::refusals::{gone, refusal, stopping};
@@ -259,12 +259,18 @@ impl Sessions {
         self.check_member(now)?;
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let number = self.next_session();
+        let asked = Duration::from_millis(lease.ttl_ms.into());
+        let ttl = if lease.unattended {
+            asked.clamp(SHORTEST, self.setup.limits.terraform_ttl.max(SHORTEST))
+        } else {
+            self.limited_lease(asked)
+        };
         let begin = Begin {
             number,
             secret: lease.secret,
             principal: Arc::clone(principal),
             client: describe(&who, principal, self.setup.scope).into(),
-            ttl: self.limited_lease(Duration::from_millis(lease.ttl_ms.into())),
+            ttl,
             life: Life::Lease,
             remote: lease.remote,
             process: None,

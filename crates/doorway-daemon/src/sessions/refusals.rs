@@ -29,7 +29,7 @@ pub(crate) fn withdrawn() -> Refusal {
 }
 
 /// The reason why something that the ledger must know was refused.
-pub(super) fn unwritten(error: &str) -> Refusal {
+pub(crate) fn unwritten(error: &str) -> Refusal {
     refusal(Code::Unavailable, format!("the ledger of sessions cannot be written: {error}"))
 }
 

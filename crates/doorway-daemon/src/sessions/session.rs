@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 
 use super::event::{AskId, Connection, ProcessId};
+use super::hello::DESCRIPTION;
 use super::leases::Key;
 use super::rewrite::Rewriting;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
@@ -16,8 +17,8 @@ use crate::principal::Principal;
 /// client has at most 63 bytes, and the prefix before it is short.
 const PRINCIPAL: usize = 80;
 
-/// How many bytes of a client's description the ledger keeps.
-const CLIENT: usize = 60;
+/// How many bytes of a client's description the ledger keeps: all of it.
+const CLIENT: usize = DESCRIPTION;
 
 /// A session of a client.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]

@@ -32,6 +32,8 @@ pub struct Limits {
     pub queue: usize,
     /// The longest time to live of a session: how long it survives without a heartbeat.
     pub ttl: Duration,
+    /// How long a lock of Terraform is held if Terraform does not unlock it.
+    pub terraform_ttl: Duration,
     /// Descriptors for connections and processes. The system sets this limit, not the file.
     pub files: usize,
 }

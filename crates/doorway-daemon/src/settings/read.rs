@@ -373,6 +373,7 @@ fn limits(section: &Section<'_, '_>) -> Limits {
         waiting: count("waiting"),
         queue: count("queue"),
         ttl: section.time("ttl").unwrap_or_default(),
+        terraform_ttl: section.time("terraform_ttl").unwrap_or_default(),
         files: usize::MAX,
     }
 }

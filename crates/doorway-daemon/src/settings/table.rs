@@ -72,6 +72,7 @@ const fn key(name: &'static str, kind: Kind, value: Value, about: &'static str) 
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_hours(24);
+const MONTH: Duration = Duration::from_hours(30 * 24);
 
 /// The authorities that Debian and its relatives trust.
 pub(super) const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -526,6 +527,13 @@ pub(super) static LIMITS: Table = Table {
             Time(SECOND, DAY),
             Default("60s"),
             "The longest time to live of a session: how long it survives without a heartbeat.",
+        ),
+        key(
+            "terraform_ttl",
+            Time(SECOND, MONTH),
+            Default("24h"),
+            "How long a lock of Terraform is held if Terraform does not unlock it. Terraform \
+             sends no heartbeats, so make this longer than any of its runs.",
         ),
         key("outstanding", NUMBER, Default("1000000"), "Acquire requests that are open at once."),
         key(

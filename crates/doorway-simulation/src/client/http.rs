@@ -195,6 +195,7 @@ impl Client {
                     ask: request.ask.clone(),
                     key: request.key.clone().map(LeaseKey::Request),
                     ttl_ms: request.ttl.as_millis() as u32,
+                    unattended: false,
                     label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,
                     secret: Secret([0; 16]),

@@ -104,6 +104,7 @@ fn setup(node: usize, directory: DirectoryId, settings: &Settings) -> Setup {
             waiting: 100,
             queue: 1000,
             ttl: settings.ttl,
+            terraform_ttl: settings.ttl,
             files: 10_000,
         },
         outstanding: 1000,

@@ -34,6 +34,7 @@ fn the_document_describes_every_route() {
     assert_eq!(
         routes,
         [
+            "delete /v1/terraform/{name}",
             "get /health",
             "get /metrics",
             "get /v1/events",
@@ -48,6 +49,7 @@ fn the_document_describes_every_route() {
             "post /v1/locks/{name}/release",
             "post /v1/locks/{name}/renew",
             "post /v1/locks/{name}/withdraw",
+            "post /v1/terraform/{name}",
         ]
     );
     let schemas = document["components"]["schemas"].as_object().unwrap();
@@ -56,6 +58,10 @@ fn the_document_describes_every_route() {
     {
         assert!(schemas.contains_key(name), "{name}");
     }
+    // The responses of a route count, if they differ from those of all routes.
+    let unlock = &paths["/v1/terraform/{name}"]["delete"]["responses"]["409"]["content"];
+    let schema = &unlock["application/json"]["schema"]["$ref"];
+    assert_eq!(schema, "#/components/schemas/TerraformLock");
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));
 }
 

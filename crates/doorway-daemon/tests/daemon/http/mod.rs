@@ -7,4 +7,5 @@ mod locks;
 mod news;
 pub(crate) mod remote;
 mod requests;
+mod terraform;
 mod trouble;

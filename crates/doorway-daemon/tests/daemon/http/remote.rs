@@ -42,6 +42,10 @@ rights = [{ names = \"*\", may = [\"acquire\", \"inspect\", \"break\"] }]
 name = \"ci\"
 token_file = \"ci.token\"
 rights = [{ names = \"deploy/*\", may = [\"acquire\", \"inspect\"] }]
+[[client]]
+name = \"runner\"
+token_file = \"runner.token\"
+rights = [{ names = \"deploy/*\", may = [\"acquire\"] }]
 [limits]
 ttl = \"2s\"
 ";
@@ -118,7 +122,12 @@ impl Remote {
         StreamOwned::new(connection, stream)
     }
 
-    fn ask(&self, headers: &[(&str, &str)], what: (&str, &str), body: Option<&Value>) -> Answer {
+    pub(crate) fn ask(
+        &self,
+        headers: &[(&str, &str)],
+        what: (&str, &str),
+        body: Option<&Value>,
+    ) -> Answer {
         let host = self.address.to_string();
         let mut all = headers.to_vec();
         if !headers.iter().any(|(name, _)| *name == "host") {
@@ -143,10 +152,12 @@ fn furnish(place: &Path) {
         authority.client(&leaf(client, &[])).expect("a certificate");
     }
     fs::write(place.join("all.token"), TOKEN).expect("a file");
-    fs::write(place.join("ci.token"), "another-token-of-the-client-called-ci").expect("a file");
+    fs::write(place.join("ci.token"), CI).expect("a file");
+    fs::write(place.join("runner.token"), RUNNER).expect("a file");
 }
 
 pub(crate) const CI: &str = "another-token-of-the-client-called-ci";
+pub(crate) const RUNNER: &str = "the-token-of-the-client-called-runner";
 const STATUS: (&str, &str) = ("GET", "/v1/status");
 
 #[test]

@@ -150,6 +150,7 @@ fn every_setting_of_a_file_takes_effect() {
         waiting = 6
         queue = 8
         ttl = "2m"
+        terraform_ttl = "8h"
         outstanding = 7
         idle_locks = 0
     "#;
@@ -181,6 +182,7 @@ fn every_setting_of_a_file_takes_effect() {
     assert_eq!(counts, (1000, 2000, 5, 6));
     assert_eq!(limits.queue, 8);
     assert_eq!(limits.ttl, Duration::from_mins(2));
+    assert_eq!(limits.terraform_ttl, Duration::from_hours(8));
 }
 
 /// Clients read the socket out of the file without a parser of TOML.

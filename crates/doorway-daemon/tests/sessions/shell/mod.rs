@@ -454,6 +454,7 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         waiting: 100,
         queue: 100,
         ttl,
+        terraform_ttl: 10 * ttl,
         files: 1000,
     };
     let NodeIdentity { name: node, directory } = identity();

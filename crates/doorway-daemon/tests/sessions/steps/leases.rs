@@ -166,3 +166,33 @@ fn an_owner_that_hangs_up_before_the_grant_holds_nothing() {
     node.step(100, Input::HangUp { connection: first, closed: true });
     assert!(node.sessions.is_clean());
 }
+
+/// A request for a lease that its client never renews.
+fn unattended(lock: &str) -> Call {
+    let Call::Acquire(mut asked) = lease(lock, None, u32::MAX) else { panic!("a request") };
+    asked.unattended = true;
+    Call::Acquire(asked)
+}
+
+#[test]
+fn an_unattended_lease_has_a_limit_of_its_own_and_outlives_a_crash() {
+    let limits = setup().limits;
+    let (other, longest) = (limits.ttl.as_millis() as u64, limits.terraform_ttl.as_millis() as u64);
+    assert!(longest > other, "otherwise this shows nothing");
+    let mut node = TestNode::new();
+    let (_, out) = node.call(0, unattended("a"));
+    let out = node.grant(0, asked(&out).unwrap(), 1);
+    assert!(
+        matches!(&answers(&out)[..], [(_, Answer::Leased(it))] if it.ttl == limits.terraform_ttl)
+    );
+    let (_, out) = node.call(0, lease("b", None, u32::MAX));
+    node.grant(0, asked(&out).unwrap(), 2);
+    node.pass(longest - 1);
+    assert_eq!(node.sessions.held(), 1, "the other lease has ended");
+    let (mut node, out) = node.restart(longest, |_| {});
+    node.step(longest, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+    node.pass(2 * longest - 1);
+    assert_eq!(node.sessions.held(), 1, "its whole time begins again");
+    node.pass(2 * longest);
+    assert!(node.sessions.is_clean() && node.ledger.is_empty());
+}

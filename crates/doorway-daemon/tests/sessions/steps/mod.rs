@@ -268,6 +268,7 @@ fn lease(lock: &str, key: Option<&str>, ttl_ms: u32) -> Call {
         ask: ask(lock),
         key: key.map(|key| LeaseKey::Request(key.to_owned())),
         ttl_ms,
+        unattended: false,
         label: String::new(),
         remote: true,
         secret: Secret([7; 16]),

@@ -89,6 +89,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
                     ask,
                     key,
                     ttl_ms: 900,
+                    unattended: choice.is_multiple_of(5),
                     label: String::new(),
                     remote: true,
                     secret: Secret([7; 16]),
