@@ -1,43 +1,22 @@
 //! The page that a node serves itself, where its settings have `page = true`.
 
 use std::fs;
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
 
 use crate::driver::{Browser, Look};
-use crate::place::{DOORWAY, Place, Process, until};
+use crate::place::{Place, Process, free_ports, until};
 
 const TOKEN: &str = "a-token-of-an-operator";
 
 /// A node with certificates that serves HTTP with the page, and the port.
 fn node() -> (Place, Process, u16) {
     let place = Place::empty();
-    let ca = |words: &str| {
-        let mut command = Command::new(DOORWAY);
-        command.args(["ca"]).args(words.split(' ')).current_dir(&place.directory);
-        let done = command.output().expect("it runs");
-        assert!(done.status.success(), "{words}: {done:?}");
-    };
-    ca("init --group shop --dir ca");
-    ca("node a --address 127.0.0.1 --dir ca --to files");
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("its number").port();
-    drop(free);
+    let [port] = free_ports();
     fs::write(place.file("operator.token"), TOKEN).expect("a file");
-    let text = format!(
-        "group = \"shop\"\nnode = \"a\"\nsocket = \"{}\"\ndata = \"data\"\n\
-         [tls]\nca = \"ca/ca.crt\"\ncertificate = \"files/a.crt\"\nkey = \"files/a.key\"\n\
-         [http]\nlisten = \"127.0.0.1:{port}\"\npage = true\n\
+    let node = place.serve_with_tls(&format!(
+        "[http]\nlisten = \"127.0.0.1:{port}\"\npage = true\n\
          [[client]]\nname = \"operator\"\ntoken_file = \"operator.token\"\n\
-         rights = [{{ names = \"shop/*\", may = [\"inspect\"] }}]\n",
-        place.socket()
-    );
-    fs::write(place.file("doorway.toml"), text).expect("a file");
-    let mut serve = Command::new(DOORWAY);
-    serve.args(["serve", "--config"]).arg(place.file("doorway.toml"));
-    let log = fs::File::create(place.file("stderr")).expect("a log");
-    let node = Process::spawn(serve.stdin(Stdio::null()).stderr(log));
-    until("the node listens", || place.output("status").status.success());
+         rights = [{{ names = \"shop/*\", may = [\"inspect\"] }}]\n"
+    ));
     (place, node, port)
 }
 

@@ -1,10 +1,8 @@
 //! A node that is reached over TCP, with certificates as `doorway ca` makes them.
 
-use std::fs;
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::place::{DOORWAY, Place, Process, children, lives, until};
+use crate::place::{Place, Process, children, free_ports, lives, until};
 
 /// A node that listens on TCP, and the options with which clients reach it.
 pub(crate) struct Network {
@@ -19,32 +17,14 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new() -> Self {
         let place = Place::empty();
-        let ca = |words: &str| {
-            let mut command = Command::new(DOORWAY);
-            command.args(["ca"]).args(words.split(' ')).current_dir(&place.directory);
-            let done = command.output().expect("it runs");
-            assert!(done.status.success(), "{words}: {done:?}");
-        };
-        ca("init --group shop --dir ca");
-        ca("node a --address 127.0.0.1 --dir ca --to files");
-        ca("client tester --dir ca --to files");
-        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
-        let [port, http] = free.map(|free| free.local_addr().expect("its number").port());
-        let text = format!(
-            "group = \"shop\"\nnode = \"a\"\nsocket = \"{}\"\ndata = \"data\"\n\
-             [tls]\nca = \"ca/ca.crt\"\ncertificate = \"files/a.crt\"\nkey = \"files/a.key\"\n\
-             [sessions]\nlisten = \"127.0.0.1:{port}\"\n\
+        let [port, http] = free_ports();
+        let node = place.serve_with_tls(&format!(
+            "[sessions]\nlisten = \"127.0.0.1:{port}\"\n\
              [http]\nlisten = \"127.0.0.1:{http}\"\n\
              [[client]]\nname = \"tester\"\n\
-             rights = [{{ names = \"x*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n",
-            place.socket()
-        );
-        fs::write(place.file("doorway.toml"), text).expect("a file");
-        let mut serve = Command::new(DOORWAY);
-        serve.args(["serve", "--config"]).arg(place.file("doorway.toml"));
-        let log = fs::File::create(place.file("stderr")).expect("a log");
-        let node = Process::spawn(serve.stdin(Stdio::null()).stderr(log));
-        until("the node listens", || place.output("status").status.success());
+             rights = [{{ names = \"x*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n"
+        ));
+        place.ca("client tester --dir ca --to files");
         Self { _node: node, place, port, http }
     }
 

@@ -1,6 +1,7 @@
 //! A node of a test's own, and commands that use it.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
@@ -107,6 +108,34 @@ impl Place {
     /// A file of this test.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Make certificates: `doorway ca` with these words, in the directory.
+    pub(crate) fn ca(&self, words: &str) {
+        let mut command = Command::new(DOORWAY);
+        command.arg("ca").args(words.split(' ')).current_dir(&self.directory);
+        let done = command.output().expect("it runs");
+        assert!(done.status.success(), "{words}: {done:?}");
+    }
+
+    /// Start the node `a` of the group `shop` with certificates and with these settings, and wait
+    /// until it listens.
+    pub(crate) fn serve_with_tls(&self, settings: &str) -> Process {
+        self.ca("init --group shop --dir ca");
+        self.ca("node a --address 127.0.0.1 --dir ca --to files");
+        let text = format!(
+            "group = \"shop\"\nnode = \"a\"\nsocket = \"{}\"\ndata = \"data\"\n\
+             [tls]\nca = \"ca/ca.crt\"\ncertificate = \"files/a.crt\"\nkey = \"files/a.key\"\n\
+             {settings}",
+            self.socket()
+        );
+        fs::write(self.file("doorway.toml"), text).expect("a file");
+        let mut serve = Command::new(DOORWAY);
+        serve.args(["serve", "--config"]).arg(self.file("doorway.toml"));
+        let log = fs::File::create(self.file("stderr")).expect("a log");
+        let node = Process::spawn(serve.stdin(Stdio::null()).stderr(log));
+        until("the node listens", || self.output("status").status.success());
+        node
     }
 
     /// `doorway` with these words.
@@ -248,6 +277,13 @@ pub(crate) fn signal_group(group: u32, name: &str) {
     let mut kill = Command::new("kill");
     kill.args([&format!("-{name}"), "--", &format!("-{group}")]).stderr(Stdio::null());
     let _ = kill.status();
+}
+
+/// Ports of this machine that nothing listens on.
+pub(crate) fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
+    // All are open at once, so that they differ.
+    let free = [(); COUNT].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    free.map(|free| free.local_addr().expect("its number").port())
 }
 
 /// Wait until a condition is true.

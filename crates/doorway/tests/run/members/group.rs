@@ -106,15 +106,9 @@ impl Group {
 
     fn make(machines: Vec<Machine>, founders: usize, speed: Pace, etcd: Option<String>) -> Self {
         let place = Place::empty();
-        let ca = |words: &str| {
-            let mut command = Command::new(DOORWAY);
-            command.args(["ca"]).args(words.split(' ')).current_dir(&place.directory);
-            let done = command.output().expect("it runs");
-            assert!(done.status.success(), "{words}: {done:?}");
-        };
-        ca("init --group shop --dir ca");
+        place.ca("init --group shop --dir ca");
         for Machine { name, .. } in &machines {
-            ca(&format!("node {name} --dir ca"));
+            place.ca(&format!("node {name} --dir ca"));
         }
         let nodes = machines.iter().map(|_| None).collect();
         let group = Self { place, machines, nodes, pace: speed, etcd };
