@@ -213,16 +213,34 @@ pub(crate) async fn lock(
     }
     match answer {
         Answer::Leased(lease) => {
-            if let Err(refusal) = api.service.sync_ledger().await {
-                let release = Call::Release(lock, lease.fence);
-                api.service.call(&caller.principal, release).answer().await;
-                return Err(refusal.into());
-            }
+            let fence = (!lease.renewed).then_some(lease.fence);
+            let mut unknown = UnknownLock { api: &api, caller: &caller, lock: &lock, fence };
+            api.service.sync_ledger().await?;
+            unknown.fence = None;
             let held = TerraformLock { path: lock.to_string(), ..body };
             Ok(axum::Json(held).into_response())
         }
         Answer::Refused(refusal) => Err(refusal.into()),
         _ => Err(unexpected()),
+    }
+}
+
+/// A lock that Terraform does not know of yet. It is released if Terraform never learns of it,
+/// because it has gone or because of an error.
+struct UnknownLock<'a> {
+    api: &'a Api,
+    caller: &'a Caller,
+    lock: &'a Name,
+    fence: Option<Fence>,
+}
+
+impl Drop for UnknownLock<'_> {
+    fn drop(&mut self) {
+        if let Some(fence) = self.fence {
+            let release = Call::Release(self.lock.clone(), fence);
+            // Nobody waits for the answer.
+            drop(self.api.service.call(&self.caller.principal, release));
+        }
     }
 }
 

@@ -78,7 +78,15 @@ impl Recovery {
         Err(NoRecovery::Alive(alive.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Do it. Returns what there is to do then.
+    /// How long a node of the old group that does not run any more may have promised locks to its
+    /// clients. The new group must not grant before that.
+    pub fn lease(&self) -> Duration {
+        let record = self.survivor.record();
+        let leases = record.members.iter().map(|member| member.lease_ms);
+        Duration::from_millis(leases.fold(record.lease_ms, u32::max).into())
+    }
+
+    /// Do it, after [`Recovery::lease`] has passed. Returns what there is to do then.
     pub fn perform(self) -> Result<String, NoRecovery> {
         let Self { survivor, group, address, tls: _ } = self;
         let (name, view) = (survivor.seat().name.clone(), survivor.next_view());
@@ -128,6 +136,12 @@ impl fmt::Display for Recovery {
             f,
             "- Locks that are held are lost. Those of long leases stay closed for their whole \
              time, or until `doorway break`."
+        )?;
+        let lease = self.lease().as_secs_f64();
+        writeln!(
+            f,
+            "- It takes {lease} s, the lease of a node: until then clients may believe in their \
+             locks."
         )?;
         write!(f, "- Views, and with them fences, jump from {view} to {next}.")
     }

@@ -108,6 +108,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Ok(false) => {}
                 Err(why) => return why.map_or(Ok(()), Err),
             }
+            if self.buffer.is_empty() {
+                self.buffer.shrink_to(CHUNK);
+            }
             let deadline = if !client.is_known() {
                 Some(greeted)
             } else if self.buffer.is_empty() {

@@ -177,9 +177,8 @@ impl Locks<'_> {
         let mut calling = self.service.call(&self.principal, Call::Acquire(Box::new(lease)));
         match calling.answer_within(ASKING).await {
             Answer::Leased(lease) if lease.ttl < ttl => {
-                // The limit was lowered in this moment.
                 self.release(lock, value).await?;
-                self.check_ttl(ttl).map(|()| false)
+                Err(shorter(lease.ttl))
             }
             Answer::Leased(_) => Ok(true),
             Answer::Refused(refusal) => {
@@ -196,7 +195,7 @@ impl Locks<'_> {
         let Some(OwnLease { fence, .. }) = own else { return Ok(false) };
         let call = Call::Renew(lock.clone(), fence, Some(ttl));
         match self.service.call(&self.principal, call).answer().await {
-            Answer::Leased(lease) if lease.ttl < ttl => self.check_ttl(ttl).map(|()| true),
+            Answer::Leased(lease) if lease.ttl < ttl => Err(shorter(lease.ttl)),
             Answer::Leased(_) => Ok(true),
             Answer::Refused(refusal) if refusal.code == Code::Gone => Ok(false),
             Answer::Refused(refusal) => Err(refusal.into()),
@@ -352,6 +351,13 @@ fn flag(done: bool) -> Reply {
 
 fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The node promises less time than the client asks for: a limit was lowered, or the lease of the
+/// node itself.
+fn shorter(ttl: Duration) -> Reply {
+    let ms = ttl.as_millis();
+    Reply::error(&format!("the node promises {ms} ms at most at the moment: ask for no more"))
 }
 
 /// An answer that does not fit its call, which never comes.

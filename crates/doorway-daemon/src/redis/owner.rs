@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use ring::digest::{SHA256, digest};
 
 /// How many bytes a value of visible ASCII characters may have if `GET` is to return it, and how
-/// many any other value. The ledger keeps 60 bytes of a description.
+/// many any other value. Descriptions are for people, so they are short.
 const VISIBLE: usize = 50;
 const HIDDEN: usize = 24;
 
@@ -58,8 +58,8 @@ mod tests {
 
     use super::*;
 
-    /// How many bytes of a description the ledger keeps.
-    const LEDGER: usize = 60;
+    /// The longest description.
+    const LONGEST: usize = 60;
 
     proptest! {
         #[test]
@@ -67,7 +67,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..=24),
         ) {
             let text = description(&bytes);
-            prop_assert!(text.len() <= LEDGER && text.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert!(text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(value(&text), Some(bytes.clone()));
             prop_assert_eq!(value(&format!("{text} (uid 1000)")), Some(bytes));
         }
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(description(text.as_bytes()), format!("redis:{text}"));
         }
         let long = description(&[b'x'; 51]);
-        assert!(long.starts_with(HASH) && long.len() <= LEDGER && value(&long).is_none());
+        assert!(long.starts_with(HASH) && long.len() <= LONGEST && value(&long).is_none());
         assert_ne!(key(b"a"), key(b"b"));
     }
 }

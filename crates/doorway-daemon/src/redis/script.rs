@@ -148,6 +148,9 @@ fn normal_form(text: &[u8]) -> Option<String> {
         if let ["local", name, "=", rest @ ..] = &words[at..]
             && let Some(place) = argument(rest)
         {
+            if GIVEN.contains(name) {
+                return None;
+            }
             names.push((name, place));
             at += 3 + place.len();
             continue;
@@ -157,6 +160,9 @@ fn normal_form(text: &[u8]) -> Option<String> {
         if matches!(*word, "local" | "for") {
             // The names that are declared here.
             while let Some(name) = words.get(at).filter(|name| is_name(name)) {
+                if GIVEN.contains(name) {
+                    return None;
+                }
                 names.push((name, NUMBERED.get(numbered..=numbered)?));
                 numbered += 1;
                 form.push(NUMBERED[numbered - 1]);
@@ -182,9 +188,12 @@ fn normal_form(text: &[u8]) -> Option<String> {
     Some(form.join(" "))
 }
 
-/// The names of variables in a normal form.
+/// The names of variables in a normal form. No script can have them.
 const NUMBERED: [&str; 12] =
-    ["v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12"];
+    ["$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8", "$9", "$10", "$11", "$12"];
+
+/// What Redis gives a script. A script that gives one of these names to something else is unknown.
+const GIVEN: [&str; 4] = ["KEYS", "ARGV", "redis", "ipairs"];
 
 /// A key or an argument at the beginning of these words, if it is a whole expression.
 fn argument<'a>(words: &'a [&'a str]) -> Option<&'a [&'a str]> {
@@ -216,7 +225,7 @@ fn words(text: &str) -> Option<Vec<String>> {
             }
             '-' if rest.starts_with("--[") => return None,
             '-' if rest.starts_with("--") => {
-                rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+                rest = rest.split_once(['\n', '\r']).map_or("", |(_, rest)| rest);
                 continue;
             }
             ';' => {
@@ -379,7 +388,15 @@ mod tests {
              if redis.call('get', k) == ARGV[1] then return redis.call('del', k) else return 0 end",
             "local k = KEYS[1] or KEYS[2] \
              if redis.call('get', k) == ARGV[1] then return redis.call('del', k) else return 0 end",
+            // A variable that was never declared, and one that hides what Redis gives.
+            "local x = redis.call('get', KEYS[1]) if v1 == ARGV[1] then \
+             return redis.call('del', KEYS[1]) else return 0 end",
+            "local ARGV = KEYS[1] local x = ARGV[1] \
+             if redis.call('get', KEYS[1]) == x then return redis.call('del', KEYS[1]) \
+             else return 0 end",
             // Text that only looks like a comment or a string.
+            "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) \
+             else return 0 end --\rredis.call('flushall')",
             "--[[\n]] redis.call('flushall') --",
             "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del\\0', KEYS[1]) \
              else return 0 end",

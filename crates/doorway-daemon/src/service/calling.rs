@@ -3,25 +3,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::Name;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::Service;
 use crate::principal::Principal;
 use crate::sessions::refusals::stopping;
-use crate::sessions::{Answer, Call, Connection, Input};
+use crate::sessions::{Answer, Call, Connection, Input, LeaseKey};
 
 impl Service {
     /// Begin a call. The answer comes later, unless the call is dropped.
     pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> Calling {
         let (tell, answer) = oneshot::channel();
+        let asks = match &call {
+            Call::Acquire(lease) if !matches!(lease.key, Some(LeaseKey::Request(_))) => {
+                Some((Arc::clone(principal), lease.ask.lock.clone()))
+            }
+            _ => None,
+        };
         let mut core = self.0.core.lock();
         let connection = core.next_connection();
         core.calls.insert(connection, tell);
         core.inputs.push_back(Input::Call(connection, Arc::clone(principal), call));
         self.0.run(&mut core);
         drop(core);
-        Calling { service: self.clone(), connection, answer }
+        Calling { service: self.clone(), connection, answer, asks }
     }
 }
 
@@ -33,6 +40,8 @@ pub(crate) struct Calling {
     service: Service,
     connection: Connection,
     answer: oneshot::Receiver<Answer>,
+    /// The client and the lock, if this is a request that cannot be repeated.
+    asks: Option<(Arc<Principal>, Name)>,
 }
 
 impl Calling {
@@ -63,6 +72,14 @@ impl Drop for Calling {
         let mut core = self.service.0.core.lock();
         core.calls.remove(&self.connection);
         core.inputs.push_back(Input::HangUp { connection: self.connection, closed: true });
+        if let (Ok(Answer::Leased(lease)), Some((principal, lock))) =
+            (self.answer.try_recv(), self.asks.take())
+        {
+            // The client has gone, and will never know of the lock.
+            let connection = core.next_connection();
+            let release = Call::Release(lock, lease.fence);
+            core.inputs.push_back(Input::Call(connection, principal, release));
+        }
         self.service.0.run(&mut core);
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Inner {
     /// The descriptions of the clients of open sessions, for the reports of the node.
     clients: Arc<Descriptions>,
     /// Locked while the ledger is being synced to disk.
-    syncing: tokio::sync::Mutex<()>,
+    syncing: Arc<tokio::sync::Mutex<()>>,
     /// Why the last record could not be written into the ledger.
     ledger_trouble: Mutex<Option<String>>,
     /// Whether the node grants locks: former holders are back, or their time is over.
@@ -193,7 +193,7 @@ impl Service {
             events: broadcast::Sender::new(1024),
             listeners: events::Listeners::default(),
             clients,
-            syncing: tokio::sync::Mutex::default(),
+            syncing: Arc::default(),
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             turned: Arc::new(Semaphore::new(TURNED)),
@@ -289,10 +289,14 @@ impl Service {
 
     /// Wait until all that is in the ledger is on disk, where it survives a crash of the machine.
     pub(crate) async fn sync_ledger(&self) -> Result<(), Refusal> {
-        // One after another: however many clients ask, the disk has one thing to do at a time.
-        let _turn = self.0.syncing.lock().await;
+        // One after another: however many clients ask and hang up, the disk has one thing to do at
+        // a time.
+        let turn = Arc::clone(&self.0.syncing).lock_owned().await;
         let inner = Arc::clone(&self.0);
-        let sync = move || inner.ledger.as_ref().map_or(Ok(()), Ledger::sync);
+        let sync = move || {
+            let _turn = turn;
+            inner.ledger.as_ref().map_or(Ok(()), Ledger::sync)
+        };
         let synced = self.0.runtime.spawn_blocking(sync).await;
         let synced = synced.map_err(|_| stopping())?;
         synced.map_err(|error| unwritten(&error.to_string()))

@@ -200,7 +200,7 @@ impl Sessions {
         self.end_if_idle(number, out);
     }
 
-    /// Change the time to live of a lease over HTTP. If the group has to keep it for longer than
+    /// Change the time to live of a lease of a call. If the group has to keep it for longer than
     /// before, the call is answered later; then the result is true.
     pub(super) fn extend(
         &mut self,

@@ -98,7 +98,7 @@ impl Sessions {
         if lease.until > now {
             return;
         }
-        // The grants have ended with the lease. A client over HTTP gets no other news of that.
+        // The grants have ended with the lease. A client that calls gets no other news of that.
         for output in &mut promise.withheld {
             if let Output::Answer(_, answer @ Answer::Leased(_)) = output {
                 *answer = Answer::Refused(no_member());
@@ -172,7 +172,7 @@ impl Sessions {
     }
 
     /// A client does not wait for its answers any longer, or is gone. Returns whether some were
-    /// held back. A lease over HTTP that its client does not know of, and cannot ask for again,
+    /// held back. A lease of a call that its client does not know of, and cannot ask for again,
     /// ends.
     pub(super) fn forget_withheld(
         &mut self,

@@ -24,6 +24,9 @@ use super::terminal::Terminal;
 /// How often to look whether the command's background processes have ended, after the command has.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// A command that was asked to end longer ago than this has handled that, and has gone on.
+const RECENT: Duration = Duration::from_secs(60);
+
 /// A running command and everything that is needed to supervise it.
 pub(crate) struct Supervisor<'a> {
     /// The locks that are held for the command.
@@ -42,8 +45,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) shutdown: Shutdown,
     /// Also report what is not a problem.
     pub(crate) verbose: bool,
-    /// The last signal with which somebody asked for the end of the command.
-    pub(crate) asked_to_end: Option<Signal>,
+    /// The last signal with which somebody asked for the end of the command, and when.
+    pub(crate) asked_to_end: Option<(Signal, Moment)>,
 }
 
 /// How the command ended.
@@ -52,7 +55,8 @@ pub(crate) struct Outcome {
     pub(crate) change: Change,
     /// True if a lock was lost while the command ran.
     pub(crate) lost: bool,
-    /// The signal with which somebody asked for the end of the command, if somebody did.
+    /// The signal with which somebody asked for the end of the command shortly before it ended, if
+    /// somebody did.
     pub(crate) asked_to_end: Option<Signal>,
     /// True if background processes of the command still run and hold the locks.
     pub(crate) others: bool,
@@ -92,7 +96,8 @@ impl Supervisor<'_> {
             self.child.signal(Signal::SIGKILL);
         }
         self.child.bury();
-        let asked_to_end = self.asked_to_end;
+        let recent = |(_, at): &(Signal, Moment)| Moment::now().since(*at) < RECENT;
+        let asked_to_end = self.asked_to_end.filter(recent).map(|(signal, _)| signal);
         Outcome { change, lost, asked_to_end, others: self.child.left_others(), key }
     }
 
@@ -221,8 +226,8 @@ impl Supervisor<'_> {
             Signal::SIGTTIN | Signal::SIGTTOU => {}
             Signal::SIGCONT => self.go_on(),
             _ => {
-                if [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT].contains(&signal) {
-                    self.asked_to_end = Some(signal);
+                if [Signal::SIGTERM, Signal::SIGINT].contains(&signal) {
+                    self.asked_to_end = Some((signal, Moment::now()));
                 }
                 self.child.signal(signal);
             }

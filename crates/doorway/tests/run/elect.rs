@@ -118,3 +118,20 @@ fn a_leader_that_is_ended_while_it_loses_does_not_lead_again() {
     assert_eq!(kinds(&place, "one"), "standby leader lost");
     assert_eq!(fences(&place, "one").len(), 1);
 }
+
+#[test]
+fn a_signal_that_the_command_has_handled_does_not_end_the_candidate() {
+    let place = Place::new();
+    let line = "trap 'touch asked' QUIT; echo $DOORWAY_FENCE >> one.fences; \
+                while :; do sleep 0.05; done";
+    let words = ["elect", "--json", "lead", "--", "sh", "-c", line];
+    let log = fs::File::create(place.file("one.events")).unwrap();
+    let mut command = place.command(words);
+    let leader = Process::spawn(command.current_dir(&place.directory).stderr(Stdio::from(log)));
+    until("it leads", || fences(&place, "one").len() == 1);
+    leader.signal("QUIT");
+    until("the command is asked", || place.file("asked").exists());
+    place.answer(&format!("break lead --fence {}", fences(&place, "one")[0]));
+    until("it leads again", || fences(&place, "one").len() == 2);
+    assert_eq!(kinds(&place, "one"), "standby leader lost standby leader");
+}

@@ -2,18 +2,21 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::thread::sleep;
 
 use doorway_daemon::members::Recovery;
 use doorway_daemon::settings::{FILE, Overrides, Settings};
 
 use super::confirm::confirm;
 use crate::service::exit::{self, Exit};
+use crate::service::stderr::print_line;
 
 /// Go on with this machine alone, after a majority of the machines is lost for ever
 ///
 /// Run it where the node of a surviving machine is stopped. The machine becomes the only member of
 /// a new group; machines of the old one need an empty data directory to come back. The command
 /// refuses if another machine of the group answers. It says first what recovery costs, and asks.
+/// Then it waits for the lease of a node, until no client can believe in a lock of the old group.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Go on alone. There is no other way to recover
@@ -46,6 +49,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{recovery}")?;
     out.flush()?;
     confirm("This cannot be undone.", *yes)?;
+    print_line(&format!("waiting for {} s", recovery.lease().as_secs_f64()));
+    sleep(recovery.lease());
     let done = recovery.perform().map_err(|error| failed(&error))?;
     Ok(writeln!(out, "{done}")?)
 }
