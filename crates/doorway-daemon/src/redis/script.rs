@@ -309,7 +309,8 @@ mod tests {
     fn every_form_of_the_table_is_a_form_of_its_own() {
         assert_eq!(FORMS.len(), IF_OWNER.len() * DO.len() + OTHERS.len());
         for (form, shape_of) in FORMS.iter() {
-            assert_eq!(shape(form.as_bytes()), Some(*shape_of), "{form}");
+            let script = form.replace('$', "v");
+            assert_eq!(shape(script.as_bytes()), Some(*shape_of), "{script}");
         }
     }
 

@@ -9,7 +9,6 @@ use doorway_daemon::settings::{FILE, Overrides, Settings};
 
 use super::confirm::confirm;
 use crate::service::exit::{self, Exit};
-use crate::service::stderr::print_line;
 
 /// Go on with this machine alone, after a majority of the machines is lost for ever
 ///
@@ -49,7 +48,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{recovery}")?;
     out.flush()?;
     confirm("This cannot be undone.", *yes)?;
-    print_line(&format!("waiting for {} s", recovery.lease().as_secs_f64()));
+    writeln!(out, "waiting for {} s", recovery.lease().as_secs_f64())?;
+    out.flush()?;
     sleep(recovery.lease());
     let done = recovery.perform().map_err(|error| failed(&error))?;
     Ok(writeln!(out, "{done}")?)
