@@ -357,7 +357,7 @@ fn integer(number: u64) -> i64 {
 /// node itself.
 fn shorter(ttl: Duration) -> Reply {
     let ms = ttl.as_millis();
-    Reply::error(&format!("the node promises {ms} ms at most at the moment: ask for no more"))
+    Reply::error(format!("the node promises {ms} ms at most at the moment: ask for no more"))
 }
 
 /// An answer that does not fit its call, which never comes.

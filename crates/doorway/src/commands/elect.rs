@@ -28,9 +28,9 @@ use crate::service::turn::{Turn, TurnOutcome};
 /// is cut off, a standby takes over after its TTL, or after the lease of its node.
 ///
 /// A leader that may lose its place ends the command before another one can become the leader, as
-/// `doorway run` does, and then waits as a standby again, unless somebody asked it to end (SIGTERM or
-/// SIGINT) in the last minute. Standbys wait for a node that is away for as long as it takes. When
-/// the command ends by itself, this ends with its exit code, and a standby takes over.
+/// `doorway run` does, and then waits as a standby again, unless somebody asked it to end (SIGTERM
+/// or SIGINT) in the last minute. Standbys wait for a node that is away for as long as it takes.
+/// When the command ends by itself, this ends with its exit code, and a standby takes over.
 ///
 /// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
 /// cannot be run; 64 if the command line is wrong; 69 if no node can be reached at the start; 77

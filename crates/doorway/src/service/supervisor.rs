@@ -25,7 +25,7 @@ use super::terminal::Terminal;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A command that was asked to end longer ago than this has handled that, and has gone on.
-const RECENT: Duration = Duration::from_secs(60);
+const RECENT: Duration = Duration::from_mins(1);
 
 /// A running command and everything that is needed to supervise it.
 pub(crate) struct Supervisor<'a> {
