@@ -11,7 +11,12 @@ use crate::place::{Place, Process, children, lives, signal_group, until};
 
 /// Start a candidate whose command notes the fence and runs until it is ended.
 fn candidate(place: &Place, name: &str) -> Process {
-    let line = format!("echo $DOORWAY_FENCE >> {name}.fences; exec sleep 100");
+    candidate_that(place, name, "exec sleep 100")
+}
+
+/// Start a candidate whose command notes the fence and then does this.
+fn candidate_that(place: &Place, name: &str, then: &str) -> Process {
+    let line = format!("echo $DOORWAY_FENCE >> {name}.fences; {then}");
     let words = ["elect", "--json", "lead", "--", "sh", "-c", &line];
     let log = fs::File::create(place.file(&format!("{name}.events"))).unwrap();
     let mut command = place.command(words);
@@ -104,13 +109,10 @@ fn the_exit_code_is_that_of_the_command_and_mistakes_have_their_own() {
 fn a_leader_that_is_ended_while_it_loses_does_not_lead_again() {
     let place = Place::new();
     // The command needs a while to end, and says when it has been told to.
-    let line = "echo $DOORWAY_FENCE >> one.fences; trap 'touch told; sleep 0.5; exit 0' TERM; \
+    let then = "trap 'touch told; sleep 0.5; exit 0' TERM; touch ready; \
                 while :; do sleep 0.05; done";
-    let words = ["elect", "--json", "lead", "--", "sh", "-c", line];
-    let log = fs::File::create(place.file("one.events")).unwrap();
-    let mut command = place.command(words);
-    let leader = Process::spawn(command.current_dir(&place.directory).stderr(Stdio::from(log)));
-    until("it leads", || fences(&place, "one").len() == 1);
+    let leader = candidate_that(&place, "one", then);
+    until("it leads", || place.file("ready").exists());
     place.answer(&format!("break lead --fence {}", fences(&place, "one")[0]));
     until("the command is told", || place.file("told").exists());
     leader.signal("TERM");
@@ -122,13 +124,9 @@ fn a_leader_that_is_ended_while_it_loses_does_not_lead_again() {
 #[test]
 fn a_signal_that_the_command_has_handled_does_not_end_the_candidate() {
     let place = Place::new();
-    let line = "trap 'touch asked' QUIT; echo $DOORWAY_FENCE >> one.fences; \
-                while :; do sleep 0.05; done";
-    let words = ["elect", "--json", "lead", "--", "sh", "-c", line];
-    let log = fs::File::create(place.file("one.events")).unwrap();
-    let mut command = place.command(words);
-    let leader = Process::spawn(command.current_dir(&place.directory).stderr(Stdio::from(log)));
-    until("it leads", || fences(&place, "one").len() == 1);
+    let then = "trap 'touch asked' QUIT; touch ready; while :; do sleep 0.05; done";
+    let leader = candidate_that(&place, "one", then);
+    until("it leads", || place.file("ready").exists());
     leader.signal("QUIT");
     until("the command is asked", || place.file("asked").exists());
     place.answer(&format!("break lead --fence {}", fences(&place, "one")[0]));
