@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::checked;
 use crate::mutants;
-use crate::run::{built_doorway, cargo, output, succeed, target};
+use crate::programs;
+use crate::run::{cargo, output, succeed, target};
 
 /// Pictures, and the subcommands that draw them.
 const PICTURES: [(&str, &str); 2] = [
@@ -57,7 +58,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 
 /// Every generated document: its path and its text.
 fn documents() -> anyhow::Result<Vec<(&'static str, String)>> {
-    built_doorway()?;
+    programs::build()?;
     let mut documents = vec![
         ("README.md", readme()?),
         ("docs/commands.md", commands()?),

@@ -12,8 +12,8 @@ const PAGE: &str = "docs/faults.md";
 const TABLE_BEGIN: &str = "<!-- faults: written by `cargo xtask faults` -->\n";
 const TABLE_END: &str = "<!-- end of faults -->\n";
 
-/// The test, as `cargo test` knows it: the name of its program, and its own.
-pub(crate) const TEST: &str = "faults a_group_in_network_namespaces";
+/// The target with the test, and the name of the test.
+pub(crate) const TEST: (&str, &str) = ("faults", "a_group_in_network_namespaces");
 
 /// The Debian packages with the programs that it needs.
 pub(crate) const PACKAGES: &str = "iproute2 nftables";
@@ -36,7 +36,9 @@ pub(crate) fn run(times: &str) -> anyhow::Result<()> {
     ensure!(programs(), "`apt-get install {PACKAGES}` installs what it needs");
     ensure!(allowed(), "this user cannot make network namespaces");
     let table = env::current_dir()?.join("target/faults.md");
-    let mut test = cargo(&format!("test --release -p doorway --test {TEST} -- --ignored"));
+    let (program, test) = TEST;
+    let words = format!("test --release -p doorway --test {program} {test} -- --ignored");
+    let mut test = cargo(&words);
     test.args(["--exact", "--nocapture"]);
     test.env("DOORWAY_FAULTS_TIMES", times).env("DOORWAY_FAULTS_TABLE", &table);
     succeed(&mut test)?;

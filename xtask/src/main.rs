@@ -14,6 +14,7 @@ mod files;
 mod layers;
 mod mutants;
 mod package;
+mod programs;
 mod publish;
 mod pure;
 mod python;
@@ -68,8 +69,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
-        ["test"] => test::run(""),
-        ["test", stage] => test::run(stage),
+        ["test"] => test::all(),
+        ["test", "--one", stage] => test::one(stage),
+        ["test", stage] => test::some(stage),
         ["tidy"] => tidy::run(),
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),

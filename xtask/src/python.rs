@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use crate::run::{cargo, quietly, succeed, target};
+use crate::programs::built;
+use crate::run::{quietly, succeed, target};
 
 /// What the package is checked and built with.
 const TOOLS: [&str; 2] = ["mypy==2.4.1", "setuptools==80.9.0"];
@@ -53,8 +54,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     succeed(program("pip", install)?.arg(wheel.path()))?;
     let mut mypy = program("mypy", "--cache-dir")?;
     succeed(mypy.arg(place.join("mypy")).current_dir("python"))?;
-    succeed(&mut cargo("build --workspace --all-features --bin doorway --example report"))?;
     let mut tests = program("python", "-X dev -B -m unittest discover")?;
-    tests.env("DOORWAY", env::current_dir()?.join(target()).join("debug/doorway"));
+    tests.env("DOORWAY", built("doorway")?);
     succeed(tests.current_dir("python/tests"))
 }

@@ -60,13 +60,6 @@ pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
-/// Build the `doorway` command for tests, and return its path. It is built with the features of the
-/// tests, so that nothing is built twice.
-pub(crate) fn built_doorway() -> anyhow::Result<PathBuf> {
-    succeed(&mut cargo("test --quiet --no-run --workspace --all-features --test cli"))?;
-    Ok(target().join("debug/doorway"))
-}
-
 /// The command as a person would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());

@@ -9,7 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 
 use super::{DIRECTORY, pack};
-use crate::run::{built_doorway, command, quietly, succeed};
+use crate::programs::built;
+use crate::run::{command, quietly, succeed};
 
 /// Tenths of a second until the service must listen.
 const PATIENCE: u32 = 300;
@@ -19,7 +20,7 @@ struct Scratch(PathBuf);
 
 /// Try the package with the program that the tests have built.
 pub(crate) fn try_out() -> anyhow::Result<()> {
-    let package = pack(&built_doorway()?, "none")?;
+    let package = pack(&built("doorway")?, "none")?;
     let scratch = Scratch::new()?;
     succeed(scratch.dpkg("--install").arg(&package))?;
     scratch.use_it()?;

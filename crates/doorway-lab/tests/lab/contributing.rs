@@ -69,6 +69,7 @@ fn workspace_with_newcomer() -> PathBuf {
 }
 
 #[test]
+#[ignore = "builds a copy of the laboratory; `cargo xtask test walk-through` runs it"]
 fn the_walk_through_works_as_written() {
     let copied = workspace_with_newcomer();
     let run = |test: &str, update: bool| {

@@ -1,5 +1,8 @@
 //! Redis clients of several nodes of one group.
 
+use std::thread;
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use super::client::{Raw, request};
@@ -33,9 +36,13 @@ fn a_client_that_disconnects_while_it_asks_gets_nothing() {
     let group = Group::start("[redis]\nlisten = \"127.0.0.1:0\"\n");
     group.nodes[1].signal(Signal::STOP);
     let mut raw = Raw::at(&group.nodes[0]);
-    raw.send(&request(&["SET", "k", "mine", "NX", "PX", "30000"]));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // Longer than `until` waits, so that the lease does not end by itself.
+    raw.send(&request(&["SET", "k", "mine", "NX", "PX", "600000"]));
+    thread::sleep(Duration::from_millis(300));
     drop(raw);
+    // The node has to notice that before the other node answers. If it were granted first, the lock
+    // would be kept for its client, as in Redis.
+    thread::sleep(Duration::from_millis(300));
     group.nodes[1].signal(Signal::CONT);
     let mut other = Raw::at(&group.nodes[2]);
     until("the lock is free", || other.line("SET k yours NX PX 5000") == "+OK");
