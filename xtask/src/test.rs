@@ -12,7 +12,6 @@ use crate::{dependencies, docs, files, publish, tidy};
 mod stages;
 mod tools;
 
-use stages::*;
 pub(crate) use tools::have;
 
 /// How a stage ended, if it did not fail.
@@ -34,37 +33,37 @@ const FIRST: [Stage; 6] = [
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
     ("manifests, as for crates.io", || publish::check().map(passed)),
-    ("lints", lints),
-    ("build of the tests", build),
+    ("lints", stages::lints),
+    ("build of the tests", stages::build),
 ];
 
 /// These run what was built. Most of them wait a lot, for other processes or for time to pass.
 const TESTS: [Stage; 12] = [
-    ("tests", tests),
-    ("a group in network namespaces", namespaces),
-    ("tests with Spin", spin),
-    ("tests with SQLite and PostgreSQL", databases),
-    ("tests with etcd", etcd),
-    ("tests with curl", curl),
-    ("tests with Terraform", terraform),
-    ("tests with Python", python),
-    ("tests with Schemathesis", schemathesis),
-    ("tests with redis-cli and redis-py", redis_clients),
-    ("tests with Chromium", chromium),
-    ("advisories", advisories),
+    ("tests", stages::tests),
+    ("a group in network namespaces", stages::namespaces),
+    ("tests with Spin", stages::spin),
+    ("tests with SQLite and PostgreSQL", stages::databases),
+    ("tests with etcd", stages::etcd),
+    ("tests with curl", stages::curl),
+    ("tests with Terraform", stages::terraform),
+    ("tests with Python", stages::python),
+    ("tests with Schemathesis", stages::schemathesis),
+    ("tests with redis-cli and redis-py", stages::redis_clients),
+    ("tests with Chromium", stages::chromium),
+    ("advisories", stages::advisories),
 ];
 
 /// These compute or build something, and do not care how long that takes. They run beside the
 /// tests, with low priority, so that the tests get the cores when they need them.
 const BESIDE: [Stage; 8] = [
-    ("documentation", documentation),
-    ("examples in the documentation", doctests),
-    ("core without the standard library", no_std),
-    ("the walk-through of CONTRIBUTING.md", walk_through),
-    ("benchmarks, once around", benchmarks),
-    ("simulation of the whole product", simulation),
+    ("documentation", stages::documentation),
+    ("examples in the documentation", stages::doctests),
+    ("core without the standard library", stages::no_std),
+    ("the walk-through of CONTRIBUTING.md", stages::walk_through),
+    ("benchmarks, once around", stages::benchmarks),
+    ("simulation of the whole product", stages::simulation),
     ("generated documents", || docs::check().map(passed)),
-    ("Debian package", debian_package),
+    ("Debian package", stages::debian_package),
 ];
 
 /// How a stage went, as a line of the summary.
