@@ -104,9 +104,9 @@ class Node:
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def client(self, ttl: Optional[float] = None) -> doorway.Client:
+    def client(self, ttl: Optional[float] = None, patience: float = PATIENCE) -> doorway.Client:
         """A client of this node."""
-        return doorway.Client(self.socket, ttl=ttl, patience=PATIENCE)
+        return doorway.Client(self.socket, ttl=ttl, patience=patience)
 
     def script(self, text: str) -> "Script":
         """A process that runs this text, with this node as its default."""

@@ -74,6 +74,21 @@ class Faults(unittest.TestCase):
             with client.lock("a", wait=60) as again:
                 self.assertGreater(again.fence, grant.fence)
 
+    def test_a_node_that_hangs_is_noticed_without_a_ttl(self) -> None:
+        with self.node.client(patience=1) as client:
+            grant = client.lock("a").acquire()
+            self.node.signal(signal.SIGSTOP)
+            with self.assertRaisesRegex(doorway.Unavailable, "no node answered within"):
+                client.try_lock("b")
+            with self.assertRaisesRegex(doorway.Unavailable, "no node answered within"):
+                client.inspect("a")
+            self.assertIs(grant.state, doorway.State.HELD)
+            with self.assertRaises(doorway.ReleaseUnknown):
+                grant.release()
+            self.node.signal(signal.SIGCONT)
+            with self.node.client() as other, other.lock_all(["a", "b"], wait=30):
+                pass
+
     def test_a_process_that_is_stopped_beyond_its_ttl_has_lost(self) -> None:
         script = self.node.script(
             """

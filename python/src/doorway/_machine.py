@@ -203,6 +203,11 @@ class Pending:
         """Is this a heartbeat that the machine has sent by itself?"""
         return self.interest is Interest.IGNORED and isinstance(self.request, wire.Alive)
 
+    @property
+    def is_answered_at_once(self) -> bool:
+        """Does a node answer this request at once, whatever other clients do?"""
+        return not isinstance(self.request, wire.Acquire) or self.request.ask.wait is wire.Wait.NO
+
     def asks_for(self, lock: str) -> bool:
         """Does the request ask for this lock?"""
         return isinstance(self.request, wire.Acquire) and self.request.ask.lock == lock
@@ -641,6 +646,26 @@ class SessionMachine:
             self._refuse(late.number, refusal)
         self._recount()
 
+    def _first_at_once(self) -> Optional[Pending]:
+        """The first request that should have its answer soon, if an event reports it."""
+        pending = self._pending.values()
+        soon = (one for one in pending if one.is_reported and one.is_answered_at_once)
+        return next(soon, None)
+
+    def _refuse_unanswered(self, now: int) -> None:
+        """Refuse the requests that a node answers at once, and that have waited for as long as our
+        patience lasts. The node may carry them out later."""
+        while True:
+            pending = self._first_at_once()
+            if pending is None:
+                break
+            silent = since(now, max(self._heard, pending.since))
+            if silent < self.setup.patience:
+                break
+            text = self._no_answer_within(silent)
+            self._refuse(pending.number, Refusal(Code.UNAVAILABLE, text))
+        self._recount()
+
     def _no_answer_within(self, time: int) -> str:
         # Tenths of a second are enough, if there are any.
         tenths = math.floor(time / SECOND * 10 + 0.5)
@@ -686,7 +711,8 @@ class SessionMachine:
         """When ``tick`` must be called next, at the latest."""
         lost = NEVER if self.session is None else self.session.lost_at()
         rested = NEVER if self._rests_until is None else self._rests_until
-        return min(self._overdue, lost, self._dead_at(), self._heartbeat_at(), rested)
+        dead, silent = self._dead_at(), self._silent_at()
+        return min(self._overdue, lost, dead, silent, self._heartbeat_at(), rested)
 
     def tick(self, now: int) -> None:
         """Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
@@ -697,8 +723,10 @@ class SessionMachine:
             self._rests_until = None
         self._refuse_overdue(now)
         if self._dead_at() <= now:
-            self._give_up_connection()
-        elif self._heartbeat_at() <= now:
+            return self._give_up_connection()
+        if self._silent_at() <= now:
+            self._refuse_unanswered(now)
+        if self._heartbeat_at() <= now:
             self._asked = now
             self.quiet(self.alive(now))
 
@@ -769,12 +797,27 @@ class SessionMachine:
         if lease is not None:
             if self.network and self._asked > lease.proven:
                 return max(lease.unsure_at(), after(self._asked, lease.ttl // 4))
-        elif self._asked > self._heard:
-            # Only if the node was asked and has had time to answer. A client that was suspended has
-            # heard nothing, and must ask before it gives up.
-            silent = after(self._unanswered_since(), patience)
-            return max(silent, after(self._asked, patience // 4))
+        else:
+            return self._no_answer_at(self._unanswered_since())
         return NEVER
+
+    def _silent_at(self) -> int:
+        """When the node counts as silent, although its connection must not be closed, because the
+        session would end with it. Then requests are refused that a node answers at once."""
+        kept = self._phase is Phase.TALKING and self._ends_with_connection()
+        pending = self._first_at_once()
+        if pending is None or not kept or self._lease() is not None:
+            return NEVER
+        return self._no_answer_at(max(self._heard, pending.since))
+
+    def _no_answer_at(self, silent_since: int) -> int:
+        """When patience with a node ends that has been silent since then. Only if the node was
+        asked and has had time to answer: a client that was suspended has heard nothing, and must
+        ask before it gives up."""
+        patience = self.setup.patience
+        if self._asked <= self._heard:
+            return NEVER
+        return max(after(silent_since, patience), after(self._asked, patience // 4))
 
     def _unanswered_since(self) -> int:
         """Since when a request has been waiting for a node that is silent."""

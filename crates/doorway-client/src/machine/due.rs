@@ -15,7 +15,8 @@ impl SessionMachine {
     pub fn next_due(&self) -> Moment {
         let lost = self.session.as_ref().map_or(Moment::NEVER, OpenSession::lost_at);
         let rested = self.rests_until.unwrap_or(Moment::NEVER);
-        self.overdue.min(lost).min(self.dead_at()).min(self.heartbeat_at()).min(rested)
+        let silent = self.silent_at();
+        self.overdue.min(lost).min(self.dead_at()).min(silent).min(self.heartbeat_at()).min(rested)
     }
 
     /// Do what is due at this moment: send a heartbeat, refuse requests that have waited for too
@@ -26,8 +27,12 @@ impl SessionMachine {
         self.rests_until.take_if(|until| *until <= now);
         self.refuse_overdue(now);
         if self.dead_at() <= now {
-            self.give_up_connection();
-        } else if self.heartbeat_at() <= now {
+            return self.give_up_connection();
+        }
+        if self.silent_at() <= now {
+            self.refuse_unanswered(now);
+        }
+        if self.heartbeat_at() <= now {
             self.asked = now;
             let number = self.ask(now, Request::Alive);
             self.quiet(number);
@@ -112,13 +117,31 @@ impl SessionMachine {
             (Phase::Talking, Some(lease)) if self.setup.network && self.asked > lease.proven => {
                 lease.unsure_at().max(self.asked.after(lease.ttl / 4))
             }
-            // Only if the node was asked and has had time to answer. A client that was suspended
-            // has heard nothing, and must ask before it gives up.
-            (Phase::Talking, None) if self.asked > self.heard => {
-                self.unanswered_since().after(patience).max(self.asked.after(patience / 4))
-            }
+            (Phase::Talking, None) => self.no_answer_at(self.unanswered_since()),
             _ => Moment::NEVER,
         }
+    }
+
+    /// When the node counts as silent, although its connection must not be closed, because the
+    /// session would end with it. Then requests are refused that a node answers at once.
+    fn silent_at(&self) -> Moment {
+        let kept = self.phase == Phase::Talking && self.ends_with_connection();
+        let expires = self.session.as_ref().is_some_and(OpenSession::expires);
+        match self.first_at_once().filter(|_| kept && !expires) {
+            Some(pending) => self.no_answer_at(self.heard.max(pending.since)),
+            None => Moment::NEVER,
+        }
+    }
+
+    /// When patience with a node ends that has been silent since then. Only if the node was asked
+    /// and has had time to answer: a client that was suspended has heard nothing, and must ask
+    /// before it gives up.
+    fn no_answer_at(&self, since: Moment) -> Moment {
+        let patience = self.setup.patience;
+        if self.asked <= self.heard {
+            return Moment::NEVER;
+        }
+        since.after(patience).max(self.asked.after(patience / 4))
     }
 
     /// Since when a request has been waiting for a node that is silent.

@@ -69,6 +69,16 @@ impl Pending {
         self.sent && changes
     }
 
+    /// Does a node answer this request at once, whatever other clients do?
+    fn is_answered_at_once(&self) -> bool {
+        let waits = |ask: &Ask| ask.wait != Wait::No;
+        match &self.request {
+            Request::Acquire(_, ask) => !waits(ask),
+            Request::AwaitFree(..) => false,
+            _ => true,
+        }
+    }
+
     /// Does the request ask for this lock?
     pub(super) fn asks_for(&self, name: &Name) -> bool {
         matches!(&self.request, Request::Acquire(_, ask) if ask.lock == *name)
@@ -248,6 +258,26 @@ impl SessionMachine {
                 }
             };
             self.refuse(number, &refusal);
+        }
+        self.recount();
+    }
+
+    /// The first request that should have its answer soon, if an event reports it.
+    pub(super) fn first_at_once(&self) -> Option<&Pending> {
+        self.pending.values().find(|one| one.is_reported() && one.is_answered_at_once())
+    }
+
+    /// Refuse the requests that a node answers at once, and that have waited for as long as our
+    /// patience lasts. The node may carry them out later.
+    pub(super) fn refuse_unanswered(&mut self, now: Moment) {
+        while let Some(pending) = self.first_at_once() {
+            let silent = now.since(self.heard.max(pending.since));
+            if silent < self.setup.patience {
+                break;
+            }
+            let number = pending.number();
+            let text = self.no_answer_within(silent);
+            self.refuse(number, &Refusal { code: Code::Unavailable, text });
         }
         self.recount();
     }

@@ -1,8 +1,10 @@
 //! The connection of a session: sending and receiving without waiting.
 
+use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_protocol::{Life, Moment};
 use rustix::io::Errno;
@@ -11,10 +13,21 @@ use rustix::net::{RecvFlags, recv};
 use super::Session;
 use crate::endpoint::Stream;
 
+/// How long a caller waits for bytes before it looks at its session again.
+const GLANCE: Duration = Duration::from_secs(1);
+
 impl Stream {
     /// Read what has arrived. With no flags, wait until something arrives.
     pub(crate) fn receive(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<usize, Errno> {
         recv(self.as_fd(), buffer, flags).map(|(count, _)| count)
+    }
+
+    /// Let blocking reads fail after this time.
+    fn set_read_timeout(&self, time: Duration) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_read_timeout(Some(time)),
+            Self::Tcp(stream) => stream.set_read_timeout(Some(time)),
+        }
     }
 
     /// Close the connection in both directions, so that a thread that reads from it wakes up.
@@ -30,6 +43,9 @@ impl Stream {
 impl Session {
     /// Use a new connection to the current endpoint of the route.
     pub(crate) fn connect(&mut self, stream: Arc<Stream>) {
+        // The machine may refuse a request of a caller that reads, without the node. If this fails,
+        // the caller learns that only with the next bytes.
+        let _ = stream.set_read_timeout(GLANCE);
         self.stream = Some(stream);
         self.line.connected_to(Moment::now(), self.route.endpoint());
         self.flush();

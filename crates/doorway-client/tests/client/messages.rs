@@ -67,12 +67,26 @@ pub(crate) fn welcome_as(
     now: Moment,
     session: Option<(SessionId, Secret)>,
 ) {
+    welcome_for(machine, now, session, 10_000);
+}
+
+/// The node welcomes the client to a session that lives as long as its processes.
+pub(crate) fn welcome_unlimited(machine: &mut SessionMachine, now: Moment) {
+    welcome_for(machine, now, Some((SessionId(7), Secret([1; 16]))), u32::MAX);
+}
+
+fn welcome_for(
+    machine: &mut SessionMachine,
+    now: Moment,
+    session: Option<(SessionId, Secret)>,
+    ttl_ms: u32,
+) {
     let welcome = Welcome {
         version: 1,
         node: "one".to_owned(),
         scope: Scope::User,
         session,
-        ttl_ms: 10_000,
+        ttl_ms,
         lost: vec![],
         directory: None,
     };

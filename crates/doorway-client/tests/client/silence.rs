@@ -8,7 +8,7 @@ use doorway_protocol::{ClockReading, LeaseClock, Opening, Reply, Request};
 
 use super::messages::{
     CONNECTION, ask, at, hello, holding, holding_over, machine, reply, requests, setup, welcome,
-    welcome_as,
+    welcome_as, welcome_unlimited,
 };
 
 #[test]
@@ -345,6 +345,59 @@ fn bound() -> SessionMachine {
     reply(&mut machine, at(2), &Reply::Granted(number, Fence::new(1, 5)));
     assert!(matches!(machine.event(), Some(Event::Granted { .. })));
     machine
+}
+
+#[test]
+fn a_node_that_hangs_does_not_hold_up_what_it_would_answer_at_once() {
+    let setup = Setup { session: Some((UNLIMITED, CONNECTION)), ..setup(CONNECTION, false) };
+    let mut machine = SessionMachine::new(setup, at(0));
+    machine.connected(at(0));
+    let held = machine.acquire(at(0), ask("a", Wait::Forever));
+    hello(&mut machine);
+    welcome_unlimited(&mut machine, at(1));
+    let (lock, fence) = (Name::new("a").unwrap(), Fence::new(1, 5));
+    reply(&mut machine, at(2), &Reply::Granted(held, fence));
+    while machine.event().is_some() {}
+
+    // The node hangs. It is asked for a sign of life before it is given up.
+    let waits = machine.acquire(at(1000), ask("b", Wait::Forever));
+    let tried = machine.acquire(at(2000), ask("c", Wait::No));
+    let released = machine.release(at(2000), &lock, fence);
+    let asked = machine.inspect(at(3000), &lock);
+    requests(&mut machine);
+    let refused = loop {
+        let due = machine.next_due();
+        assert!(due <= at(26_000), "patience lasts for 20 s, and the last question for 5 s");
+        machine.tick(due);
+        if let Some(event) = machine.event() {
+            break event;
+        }
+    };
+    assert!(matches!(refused, Event::Refused { number, .. } if number == tried), "{refused:?}");
+    let sent = requests(&mut machine);
+    assert!(sent.iter().any(|one| matches!(one, Request::Alive(_))), "{sent:?}");
+    assert!(sent.contains(&Request::Withdraw(tried)), "{sent:?}");
+    assert!(!sent.contains(&Request::Withdraw(waits)), "a request that waits goes on waiting");
+    let Some(Event::Unknown { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!((number, refusal.code), (released, Code::Unavailable));
+    let Some(Event::Refused { number, refusal }) = machine.event() else { panic!() };
+    assert_eq!((number, refusal.text.as_str()), (asked, "no node answered within 23 s"));
+    assert_eq!(machine.event(), None);
+    assert!(!machine.must_close(), "the session would end");
+
+    // The node goes on. A lock that nobody waits for any more is released.
+    let (unwanted, wanted) = (Fence::new(1, 6), Fence::new(1, 7));
+    reply(&mut machine, at(60_000), &Reply::Released(released, true));
+    reply(&mut machine, at(60_000), &Reply::Granted(tried, unwanted));
+    let c = Name::new("c").unwrap();
+    let sent = requests(&mut machine);
+    assert!(
+        matches!(&sent[..], [.., Request::Release(_, lock, it)] if (lock, *it) == (&c, unwanted)),
+        "{sent:?}"
+    );
+    assert_eq!(machine.event(), None);
+    reply(&mut machine, at(60_001), &Reply::Granted(waits, wanted));
+    assert!(matches!(machine.event(), Some(Event::Granted { number, .. }) if number == waits));
 }
 
 #[test]

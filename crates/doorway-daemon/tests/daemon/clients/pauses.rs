@@ -158,6 +158,29 @@ fn a_node_paused_beyond_the_timeout_loses_its_clients_and_they_know_first() {
     assert!(again.fence() > fence);
 }
 
+/// A session that lives as long as its process needs no signs of life of the node. But a question
+/// that a node answers at once does not wait for ever for a node that hangs.
+#[test]
+fn a_node_that_hangs_is_noticed_without_a_ttl() {
+    let daemon = Daemon::alone("");
+    let options = Options::default().patience(Duration::from_secs(1));
+    let client = Client::connect(daemon.endpoint(), &options).unwrap();
+    let grant = client.acquire("a").enter().unwrap();
+    daemon.signal(Signal::STOP);
+    let tried = client.acquire("b").try_now().enter().unwrap_err();
+    assert_eq!(code(&tried), Code::Unavailable, "{tried}");
+    let asked = client.inspect("a").unwrap_err();
+    assert_eq!(code(&asked), Code::Unavailable, "{asked}");
+    assert_eq!(grant.state(), State::Held, "the node keeps it as long as this process exists");
+    grant.release().unwrap_err();
+    daemon.signal(Signal::CONT);
+    // What was given up meanwhile is free when the node goes on.
+    let other = daemon.client();
+    for lock in ["a", "b"] {
+        drop(other.acquire(lock).within(Duration::from_secs(30)).enter().unwrap());
+    }
+}
+
 #[test]
 fn a_session_is_kept_over_a_cut_connection() {
     let daemon = remote("");
