@@ -10,6 +10,7 @@ mod inherit;
 mod lost;
 mod members;
 mod network;
+mod once;
 mod place;
 mod pty;
 mod reach;

@@ -9,3 +9,4 @@ mod locks;
 mod process;
 mod remote;
 mod trouble;
+mod windows;
