@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod bound;
+mod container;
 mod crash;
 mod elect;
 mod environment;
