@@ -32,6 +32,12 @@ pub(crate) const REFUSED: i32 = 4;
 #[ignore = "it is a service, which other tests start as a process"]
 fn a_daemon() {
     let Ok(file) = std::env::var(DAEMON) else { return };
+    // A panic in a task would end only that task, and no test would notice.
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
     let settings = Settings::load(Path::new(&file), &Overrides::default());
     let mut settings = settings.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     settings.wall_clock = || {
