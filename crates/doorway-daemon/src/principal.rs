@@ -1,6 +1,6 @@
 //! The identity and the rights of a client.
 
-use doorway_protocol::{Name, NamePattern};
+use doorway_protocol::{Name, NamePattern, Window};
 
 /// The identity of a client, as its connection proves it.
 #[derive(Clone, Debug, Hash)]
@@ -52,9 +52,36 @@ impl Rights {
         Self(vec![Allowed { pattern: NamePattern::new("*"), may }])
     }
 
-    /// Whether the client has a right to a lock.
+    /// Whether the client has a right to a lock. The rights to a lock are also rights to the locks
+    /// of its windows.
     pub fn may(&self, right: Right, lock: &Name) -> bool {
-        let matching = |allowed: &&Allowed| allowed.pattern.matches(lock);
-        self.0.iter().filter(matching).any(|allowed| allowed.may.contains(&right))
+        let has = |lock: &Name| {
+            let matching = |allowed: &&Allowed| allowed.pattern.matches(lock);
+            self.0.iter().filter(matching).any(|allowed| allowed.may.contains(&right))
+        };
+        has(lock) || Window::of(lock).is_some_and(|(name, _)| has(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rights_to_a_lock_are_rights_to_its_windows() {
+        let pattern = NamePattern::new("backup");
+        let rights = Rights(vec![Allowed { pattern, may: vec![Right::Acquire] }]);
+        for (lock, may) in [
+            ("backup", true),
+            ("backup@1h@2026-11-17T18:00:00Z", true),
+            ("backup@1h@2026-11-17T18:00:01Z", false),
+            ("backup@1h", false),
+            ("backups", false),
+            ("report@1h@2026-11-17T18:00:00Z", false),
+        ] {
+            let lock = Name::new(lock).unwrap();
+            assert_eq!(rights.may(Right::Acquire, &lock), may, "{lock}");
+            assert!(!rights.may(Right::Break, &lock), "{lock}");
+        }
     }
 }

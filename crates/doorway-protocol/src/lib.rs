@@ -62,6 +62,7 @@ mod session;
 #[cfg(feature = "clock")]
 mod timer;
 mod versions;
+mod window;
 
 pub use backoff::Backoff;
 pub use clock::{ClockReading, LeaseClock, Moment};
@@ -82,3 +83,4 @@ pub use session::{
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;
+pub use window::{Window, WindowError};

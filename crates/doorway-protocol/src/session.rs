@@ -7,7 +7,7 @@ use crate::versions::OpeningOnWire;
 use crate::{Fence, Mode, Name, RuleTables};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
-pub const VERSIONS: (u16, u16) = (1, 3);
+pub const VERSIONS: (u16, u16) = (1, 4);
 
 /// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -340,6 +340,25 @@ pub enum Request {
     /// report; only the user of the node and root may change something, over the Unix socket.
     /// Answered by [`Reply::Members`]. Since version 2 of the protocol.
     Members(u64, MembersRequest),
+    /// Take the window of time that is current by the clock of the node, if no client has taken it:
+    /// see [`Window`](crate::Window). It stays taken when the connection and the session end. The
+    /// right to acquire the lock is needed. Answered by [`Reply::Window`], or by [`Reply::Refused`]
+    /// with [`Code::NotFree`] if the window was taken before. Since version 4 of the protocol.
+    Once {
+        /// The number of the request.
+        number: u64,
+        /// The name of the lock.
+        lock: Name,
+        /// The period of the windows, in milliseconds.
+        period_ms: u64,
+        /// Random bytes. A request that is repeated with the same key takes the window only once.
+        key: [u8; 16],
+        /// A description of the client, for people.
+        who: ClientInfo,
+    },
+    /// List the windows of a lock that were taken, at all members that answer. Answered by
+    /// [`Reply::Locks`] with the locks of the windows. Since version 4 of the protocol.
+    Windows(u64, Name),
 }
 
 /// What a client asks about the members of a group that agrees on them.
@@ -425,6 +444,18 @@ pub enum Reply {
     /// How the rules arrange the members, one line for people each: the rules that say something
     /// about it, and what differs from them in this view or without one of the members.
     Arranged(u64, Vec<String>),
+    /// The client has taken a window of time.
+    Window {
+        /// The number of the request.
+        number: u64,
+        /// The lock of the window, which tells its start and its period.
+        lock: Name,
+        /// The fence of the grant. The client can release the window with it, if it has not used
+        /// the window.
+        fence: Fence,
+        /// How much of the window is left, in milliseconds.
+        left_ms: u64,
+    },
 }
 
 impl Reply {
@@ -441,7 +472,8 @@ impl Reply {
             | Self::Done(number)
             | Self::Members(number, _)
             | Self::Audit(number, _)
-            | Self::Arranged(number, _) => Some(*number),
+            | Self::Arranged(number, _)
+            | Self::Window { number, .. } => Some(*number),
             Self::Lost(..) | Self::Stopping(_) => None,
         }
     }

@@ -102,6 +102,15 @@ pub enum Answer {
     Audit(Vec<AuditEntry>),
     /// How the rules for locks arrange the members, one line for people each.
     Arranged(Vec<String>),
+    /// The client has taken a window of time.
+    Window {
+        /// The lock of the window, which tells its start and its period.
+        lock: Name,
+        /// The fence of the grant.
+        fence: Fence,
+        /// How much of the window was left when the node answered.
+        left: Duration,
+    },
 }
 
 impl Answer {
@@ -116,6 +125,9 @@ impl Answer {
             Reply::Members(number, report) => (number, Self::Members(report)),
             Reply::Audit(number, entries) => (number, Self::Audit(entries)),
             Reply::Arranged(number, lines) => (number, Self::Arranged(lines)),
+            Reply::Window { number, lock, fence, left_ms } => {
+                (number, Self::Window { lock, fence, left: Duration::from_millis(left_ms) })
+            }
             _ => return None,
         })
     }

@@ -58,9 +58,9 @@ impl Pending {
 
     /// Was the request sent, and does it change something that cannot be undone?
     fn may_be_done(&self) -> bool {
-        use Request::{Break, Members, Release, Renew};
+        use Request::{Break, Members, Once, Release, Renew};
         let changes = match &self.request {
-            Release(..) | Break(..) | Renew(..) => true,
+            Release(..) | Break(..) | Renew(..) | Once { .. } => true,
             Members(_, request) => {
                 !matches!(request, MembersRequest::Show | MembersRequest::Log(_))
             }
@@ -114,7 +114,9 @@ impl Pending {
             | Request::Renew(number, ..)
             | Request::Drain(number, _)
             | Request::Evidence(number)
-            | Request::Members(number, _) => *number,
+            | Request::Members(number, _)
+            | Request::Once { number, .. }
+            | Request::Windows(number, _) => *number,
             Request::Bye => 0,
         }
     }

@@ -91,6 +91,23 @@ impl SessionMachine {
         self.ask(now, |number| Request::Members(number, request))
     }
 
+    /// Take the window of time that is current by the clock of the node, if nobody has taken it.
+    /// Only nodes that speak version 4 of the protocol understand this. A request that is repeated
+    /// with the same key, which is random, takes the window only once. Answered by
+    /// [`Answer::Window`](super::Answer::Window), or by [`Event::Refused`](super::Event::Refused)
+    /// with [`Code::NotFree`](doorway_protocol::Code::NotFree).
+    pub fn once(&mut self, now: Moment, lock: &Name, period: Duration, key: [u8; 16]) -> u64 {
+        let (lock, who) = (lock.clone(), self.setup.who.clone());
+        let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        self.ask(now, |number| Request::Once { number, lock, period_ms, key, who })
+    }
+
+    /// List the windows of a lock that were taken. Only nodes that speak version 4 of the protocol
+    /// understand this.
+    pub fn windows(&mut self, now: Moment, lock: &Name) -> u64 {
+        self.ask(now, |number| Request::Windows(number, lock.clone()))
+    }
+
     /// Renew the lease of the session without a connection that holds this grant.
     pub fn renew(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.ask(now, |number| Request::Renew(number, lock.clone(), fence))

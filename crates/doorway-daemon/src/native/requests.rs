@@ -10,10 +10,11 @@ use std::time::Duration;
 use doorway_protocol::{Code, MembersRequest, Refusal, Reply, Request};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::clock::ms;
 use crate::members::audit::Operator;
 use crate::principal::Principal;
 use crate::service::outbox::Outbox;
-use crate::service::{Connected, Service};
+use crate::service::{Connected, OnceAsk, Service, TakenWindow};
 use crate::sessions::refusals::refusal;
 
 /// How many questions of one connection may be open at once.
@@ -69,7 +70,9 @@ impl Requests {
             | Request::Break(..)
             | Request::AwaitFree(..)
             | Request::Drain(..)
-            | Request::Members(..) => self.ask(connected, request),
+            | Request::Members(..)
+            | Request::Once { .. }
+            | Request::Windows(..) => self.ask(connected, request),
             // Everything that concerns a session.
             other => {
                 self.service.request(connected, other);
@@ -120,6 +123,23 @@ impl Requests {
             Request::Members(number, request) => self.answer(number, async move {
                 let report = service.members(&Operator { principal, from }, request).await;
                 report.map(|report| Reply::Members(number, Box::new(report)))
+            }),
+            Request::Once { number, lock, period_ms, key, who } => {
+                let (period, remote) = (Duration::from_millis(period_ms), from.is_some());
+                let ask = OnceAsk { lock, period, key, who, remote };
+                self.answer(number, async move {
+                    let taken = service.take_window(&principal, ask).await;
+                    taken.map(|TakenWindow { lock, fence, left }| Reply::Window {
+                        number,
+                        lock,
+                        fence,
+                        left_ms: ms(left),
+                    })
+                });
+            }
+            Request::Windows(number, lock) => self.answer(number, async move {
+                let windows = service.windows(&principal, &lock).await;
+                windows.map(|windows| Reply::Locks(number, windows))
             }),
             _ => debug_assert!(false, "the others are handled before"),
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use doorway_node::RecordError;
 use doorway_protocol::NamePattern;
 use doorway_protocol::{
-    Absent, Code, Fence, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter,
+    Absent, Code, Fence, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter, Window,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use crate::sessions::refusals::refusal;
 /// A question of a service to the services at other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Question {
+pub(super) enum Question {
     /// How are you?
     Status,
     /// Which locks do your clients hold or wait for?
@@ -42,6 +42,8 @@ enum Question {
     },
     /// How long do the leases of the lock's holders last, and why do its clients wait?
     Lock(String),
+    /// What does your wall clock show, in milliseconds since 1970?
+    Clock,
     /// Take a lock from your clients that hold it with this fence. The answer says from how many.
     Break {
         lock: String,
@@ -133,9 +135,13 @@ pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
             let after = after.as_deref().map(Name::new).transpose().ok()?;
             let order = if by_wait { ListOrder::Wait } else { ListOrder::Name };
             let visible: Vec<_> = visible.iter().map(|text| NamePattern::new(text)).collect();
-            let may = |name: &Name| visible.iter().any(|pattern| pattern.matches(name));
+            let matches = |name: &Name| visible.iter().any(|pattern| pattern.matches(name));
+            let may = |name: &Name| {
+                matches(name) || Window::of(name).is_some_and(|(name, _)| matches(&name))
+            };
             serde_json::to_vec(&service.own_locks(&prefix, after.as_ref(), order, may))
         }
+        Question::Clock => serde_json::to_vec(&service.wall_ms()),
         Question::Lock(name) => serde_json::to_vec(&service.own_lock(&Name::new(&name).ok()?)),
         Question::Break { lock, fence, by } => {
             let principal = Principal { name: by, uid: None, rights: Rights::default() };
@@ -196,7 +202,7 @@ impl Service {
 
     /// Ask the services at the other members. Returns their answers by their names, each with its
     /// age, and the names of those that did not answer.
-    async fn ask<T: DeserializeOwned>(
+    pub(super) async fn ask<T: DeserializeOwned>(
         &self,
         question: &Question,
     ) -> (Vec<(String, T, Instant)>, Vec<String>) {

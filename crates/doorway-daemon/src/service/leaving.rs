@@ -65,7 +65,7 @@ impl Service {
             self.0.leaving.notify_one();
             return Ok(());
         }
-        let held = match self.held() {
+        let held = match self.in_use() {
             1 => "1 lock is still held".to_owned(),
             held => format!("{held} locks are still held"),
         };
@@ -86,7 +86,7 @@ impl Service {
     pub async fn drain(&self, time: Duration) -> bool {
         let drained = self.0.drained.notified();
         self.0.input(Input::Drain(time));
-        if self.held() == 0 {
+        if self.in_use() == 0 {
             return true;
         }
         tokio::time::timeout(time, drained).await.is_ok()

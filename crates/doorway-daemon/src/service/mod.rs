@@ -15,6 +15,7 @@ mod group;
 mod holder;
 mod holding;
 mod leaving;
+mod once;
 pub mod outbox;
 mod perform;
 mod process;
@@ -23,7 +24,7 @@ mod report;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use doorway_node::members::{AgreedRules, BoxedFuture};
 use doorway_node::{
@@ -59,6 +60,7 @@ pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
 pub(crate) use holding::OwnLease;
+pub(crate) use once::{OnceAsk, TakenWindow};
 pub use process::Process;
 
 /// A node with sessions for its clients. Clones are the same service.
@@ -71,6 +73,8 @@ pub(crate) struct Inner {
     members: Option<Members>,
     scope: Scope,
     drain: Duration,
+    /// The clock by which windows of time begin and end.
+    wall_clock: fn() -> SystemTime,
     began: Moment,
     core: Mutex<Core>,
     /// Where tasks run, also if a connection ends while the runtime shuts down.
@@ -186,6 +190,7 @@ impl Service {
             members,
             scope: settings.scope,
             drain: settings.drain,
+            wall_clock: settings.wall_clock,
             began: now,
             core: Mutex::new(Core::new(Sessions::new(setup, now))),
             runtime: Handle::current(),
@@ -204,9 +209,7 @@ impl Service {
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {
-            let records = former.records.len();
-            service.0.input(Input::Restored(Box::new(former)));
-            service.0.log_restored(records);
+            service.0.restore(former);
         }
         service.spawn_tasks(losses);
         Ok(service)
@@ -258,6 +261,11 @@ impl Service {
     /// How many grants are held.
     pub fn held(&self) -> u64 {
         self.0.core.lock().sessions.held()
+    }
+
+    /// How many grants are held, without those of windows, which are remembered across a restart.
+    fn in_use(&self) -> u64 {
+        self.0.core.lock().sessions.counters().in_use()
     }
 
     /// Wait until a session or a connection was opened or has ended.
@@ -419,7 +427,10 @@ impl Inner {
         self.run(&mut core);
     }
 
-    fn log_restored(&self, records: usize) {
+    /// Go on with what the former process left.
+    fn restore(self: &Arc<Self>, former: LedgerContents) {
+        let records = former.records.len();
+        self.input(Input::Restored(Box::new(former)));
         let core = self.core.lock();
         let held = core.sessions.held();
         if let Some(until) = core.sessions.reclaiming() {

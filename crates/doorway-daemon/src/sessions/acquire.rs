@@ -142,7 +142,7 @@ impl Sessions {
     }
 
     /// The configured number of permits of a lock.
-    pub(super) fn configured(&self, lock: &Name) -> u32 {
+    pub(crate) fn configured(&self, lock: &Name) -> u32 {
         let rule = self.setup.rules.iter().find(|(pattern, _)| pattern.matches(lock));
         rule.map_or(1, |(_, permits)| *permits)
     }
@@ -298,8 +298,7 @@ impl Sessions {
         if detached {
             self.detached.entry((lock.clone(), fence)).or_default().insert(number);
         }
-        self.counters.held += 1;
-        self.counters.grants += 1;
+        self.counters.began(&lock);
         self.announce(number, EventKind::Granted, lock, fence, None, out);
         if tell {
             self.answer(number, request, Ok(fence), out);

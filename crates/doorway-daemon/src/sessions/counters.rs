@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use doorway_protocol::{Name, Window};
+
 use super::event::EventKind;
 
 /// The upper bounds of the buckets in which waits are counted, in seconds.
@@ -12,6 +14,8 @@ pub(crate) const WAITS: [f64; 10] = [0.0001, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10
 pub(crate) struct Counters {
     /// Grants that are held now.
     pub(crate) held: u64,
+    /// Those of them that are locks of windows, which nobody is going to release.
+    pub(crate) windows: u64,
     /// Requests that wait now.
     pub(crate) waiting: u64,
     /// All grants.
@@ -25,9 +29,23 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Count the end of a grant.
-    pub(super) fn ended(&mut self, kind: EventKind) {
+    /// Count a grant of this lock.
+    pub(super) fn began(&mut self, lock: &Name) {
+        self.held += 1;
+        self.windows += u64::from(Window::of(lock).is_some());
+        self.grants += 1;
+    }
+
+    /// How many grants a node that is drained waits for. The ledger and the group remember the
+    /// windows that were taken.
+    pub(crate) fn in_use(&self) -> u64 {
+        self.held - self.windows
+    }
+
+    /// Count the end of a grant of this lock.
+    pub(super) fn ended(&mut self, lock: &Name, kind: EventKind) {
         self.held -= 1;
+        self.windows -= u64::from(Window::of(lock).is_some());
         match kind {
             EventKind::Granted => {}
             EventKind::Released => self.released += 1,

@@ -188,7 +188,8 @@ pub struct LeaseAsk {
     /// The time to live of the lease, in milliseconds.
     pub ttl_ms: u32,
     /// Whether the client never renews the lease. Then `limits.terraform_ttl` limits its time to
-    /// live, and `limits.ttl` does not.
+    /// live, and `limits.ttl` does not. A window limits its own lease: see
+    /// [`Window`](doorway_protocol::Window).
     pub unattended: bool,
     /// What the client does, for people.
     pub label: String,

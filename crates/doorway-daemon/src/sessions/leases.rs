@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal};
+use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Window};
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Output};
 use super::hello::{SHORTEST, describe};
@@ -261,7 +261,10 @@ impl Sessions {
         let number = self.next_session();
         let asked = Duration::from_millis(lease.ttl_ms.into());
         let ttl = if lease.unattended {
-            asked.clamp(SHORTEST, self.setup.limits.terraform_ttl.max(SHORTEST))
+            // A window cannot be held for longer than it lasts, so no setting limits it.
+            let window = Window::of(&lease.ask.lock).map(|(_, window)| window.longest_hold());
+            let most = window.unwrap_or(self.setup.limits.terraform_ttl);
+            asked.clamp(SHORTEST, most.max(SHORTEST))
         } else {
             self.limited_lease(asked)
         };

@@ -318,7 +318,9 @@ impl Sessions {
             | Request::AwaitFree(..)
             | Request::Drain(..)
             | Request::Evidence(_)
-            | Request::Members(..) => return,
+            | Request::Members(..)
+            | Request::Once { .. }
+            | Request::Windows(..) => return,
         };
         out.push(Output::Tell(connection, reply));
     }

@@ -150,10 +150,10 @@ impl Sessions {
             out.push(Output::DropHold { name: lock.clone(), fence });
         }
         self.leave(&lock, grant.permits);
-        self.counters.ended(kind);
+        self.counters.ended(&lock, kind);
         self.announce(number, kind, lock, fence, why, out);
         out.push(Output::Release(ask));
-        if self.stage == Stage::Draining && self.counters.held == 0 {
+        if self.stage == Stage::Draining && self.counters.in_use() == 0 {
             out.push(Output::Drained);
         }
     }

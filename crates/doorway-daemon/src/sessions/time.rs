@@ -79,7 +79,7 @@ impl Sessions {
             self.answer(number, request, Err(stopping()), out);
             self.end_if_idle(number, out);
         }
-        if self.counters.held == 0 {
+        if self.counters.in_use() == 0 {
             out.push(Output::Drained);
         }
     }

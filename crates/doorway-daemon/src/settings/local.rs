@@ -54,6 +54,7 @@ impl Settings {
             limits: Limits::default(),
             drain: Duration::ZERO,
             idle_stop: Some(overrides.idle_stop.unwrap_or(IDLE_STOP)),
+            wall_clock: std::time::SystemTime::now,
         })
     }
 }

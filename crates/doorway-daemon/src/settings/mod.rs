@@ -15,7 +15,7 @@ mod value;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use doorway_node::LockRules;
 use doorway_protocol::Scope;
@@ -76,6 +76,9 @@ pub struct Settings {
     pub drain: Duration,
     /// Stop the service after this time without sessions.
     pub idle_stop: Option<Duration>,
+    /// The clock by which windows of time begin and end. Only tests have another one than the
+    /// system's.
+    pub wall_clock: fn() -> SystemTime,
 }
 
 /// The files of a node's certificates.

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use doorway_client::{Endpoint, Options, TlsConfig, blocking};
 use doorway_daemon::listen::Doors;
@@ -20,6 +20,9 @@ use super::{Place, fresh, until};
 /// The variable with the settings of a service that runs in a process of its own.
 const DAEMON: &str = "DOORWAY_TEST_SETTINGS";
 
+/// The variable that says by how many seconds the wall clock of such a service is ahead.
+const AHEAD: &str = "DOORWAY_TEST_AHEAD";
+
 /// The exit codes of such a process if another one serves already, and if it cannot serve.
 pub(crate) const SERVED: i32 = 3;
 pub(crate) const REFUSED: i32 = 4;
@@ -29,8 +32,18 @@ pub(crate) const REFUSED: i32 = 4;
 #[ignore = "it is a service, which other tests start as a process"]
 fn a_daemon() {
     let Ok(file) = std::env::var(DAEMON) else { return };
+    // A panic in a task would end only that task, and no test would notice.
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
     let settings = Settings::load(Path::new(&file), &Overrides::default());
-    let settings = settings.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let mut settings = settings.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    settings.wall_clock = || {
+        let ahead = std::env::var(AHEAD).map_or(0, |ahead| ahead.parse().unwrap());
+        SystemTime::now() + Duration::from_secs(ahead)
+    };
     doorway_daemon::log::to_file(
         Path::new(&file).with_extension("log"),
         doorway_daemon::log::Format::Text,
@@ -87,6 +100,8 @@ pub(crate) struct Daemon {
     pub(crate) tcp: Option<(String, String)>,
     pub(crate) file: PathBuf,
     pub(crate) place: Arc<Place>,
+    /// By how many seconds its wall clock is ahead when it is started the next time.
+    pub(crate) ahead: u64,
     process: Option<Child>,
     stdout: Mutex<Option<BufReader<ChildStdout>>>,
 }
@@ -117,6 +132,7 @@ impl Daemon {
             tcp: None,
             file,
             place: Arc::clone(place),
+            ahead: 0,
             process: None,
             stdout: Mutex::default(),
         }
@@ -137,7 +153,8 @@ impl Daemon {
     pub(crate) fn spawn(&mut self) {
         assert!(self.process.is_none(), "it runs already");
         let file = self.file.display().to_string();
-        let mut process = again("common::daemon::a_daemon", DAEMON, &file).spawn().unwrap();
+        let mut command = again("common::daemon::a_daemon", DAEMON, &file);
+        let mut process = command.env(AHEAD, self.ahead.to_string()).spawn().unwrap();
         *self.stdout.lock().unwrap() = process.stdout.take().map(BufReader::new);
         self.process = Some(process);
     }

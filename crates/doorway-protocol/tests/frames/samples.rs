@@ -114,6 +114,14 @@ pub(crate) fn requests() -> Vec<Request> {
             MembersRequest::Rules { rules: rules(), replaces: 0xcbf2_9ce4, force: true },
         ),
         Request::Members(23, MembersRequest::Arranged),
+        Request::Once {
+            number: 24,
+            lock: name("backup"),
+            period_ms: 3_600_000,
+            key: [5; 16],
+            who: ClientInfo { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 },
+        },
+        Request::Windows(25, name("backup")),
     ]
 }
 
@@ -252,6 +260,12 @@ pub(crate) fn replies() -> Vec<Reply> {
         Reply::Stopping(2000),
         Reply::Members(9, Box::new(members())),
         Reply::Arranged(23, vec!["locks `x*`: maekawa, quorums grid".to_owned()]),
+        Reply::Window {
+            number: 24,
+            lock: name("backup@1h@2026-11-17T18:00:00Z"),
+            fence: fence(),
+            left_ms: 90_000,
+        },
     ]);
     replies
 }

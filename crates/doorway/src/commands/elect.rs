@@ -172,6 +172,7 @@ fn lead(
         grace: None,
         hold_at_least: None,
         verbose: false,
+        window: None,
     };
     let mut leads = Fence::new(0, 0);
     let outcome = turn.run(&mut link, event_loop, |grants, _, _| {

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use doorway_client::machine::UNLIMITED;
-use doorway_client::{Endpoint, Life, Setup};
+use doorway_client::{Code, Endpoint, Life, Setup};
 use doorway_protocol::Scope;
 
 use crate::service::acquire::Grants;
@@ -15,6 +15,7 @@ use crate::service::exit::{self, Exit};
 use crate::service::identity;
 use crate::service::lock_request::AcquireArgs;
 use crate::service::lost_policy::{OnLost, Shutdown};
+use crate::service::once::{self, Attempt, Once, TakenWindow};
 use crate::service::options::{NodeArgs, seconds, ttl};
 use crate::service::stderr::print_line;
 use crate::service::supervisor::exit_code;
@@ -29,11 +30,18 @@ use crate::service::turn::{Turn, TurnOutcome};
 /// If the lock is going to be lost, because the node cannot be reached or somebody broke the lock,
 /// the wrapper ends the command before anyone else can be granted the lock (see --on-lost).
 ///
+/// With --once-per, one of all hosts that start this runs the command in each period, and the
+/// others do nothing. Periods are counted from 1970 in UTC, by the clock of the node. However the
+/// command ends, it is not run a second time in the same period. It is not promised that it runs in
+/// every period. The lock is held while the command runs, so a run that takes longer than the
+/// period delays the next one; a command that cannot start before its period ends is not run.
+///
 /// Exit codes: that of the command, or 128 + N if signal N ended it; 126 or 127 if the command
 /// cannot be run; 1 (or that of -E) if the lock was not free in time; 64 if the command line is
 /// wrong; 69 if no node can be reached, or if the group cannot decide whether the lock is free
 /// because nodes are missing; 77 if the node refuses this client; 123 if the lock was lost while
-/// the command ran.
+/// the command ran. With --once-per: 0 (or that of --skip-exit-code) if the command was run in the
+/// same period before.
 ///
 /// Signals are forwarded to the command's process group. While still waiting for the lock, a signal
 /// ends the wait. Not forwarded: SIGKILL, SIGSTOP, SIGPIPE, SIGXFSZ, fault signals such as SIGSEGV,
@@ -55,6 +63,7 @@ Examples:
   doorway run -w 10 -E 75 deploy -- make     give up after 10 seconds, with exit code 75
   doorway run -s data -- ./report            together with other readers
   doorway run -k 3 download -- curl URL      at most three downloads at a time
+  doorway run --once-per 1d report -- ./mail on one of all hosts, once a day
 
 Names and the command:
   Options go before the first NAME. Every word before the first `--` is the name of a lock, so a
@@ -68,6 +77,7 @@ Environment of the command:
   DOORWAY_HOLDER   the node and the session
   DOORWAY_VIEW     the number of the node's view
   DOORWAY_TTL_MS   the session's TTL in milliseconds, if it has one
+  DOORWAY_WINDOW   with --once-per, the start and the end of the period, separated by a slash
   With several locks, a variable has one line for each lock."
 )]
 pub(crate) struct Args {
@@ -105,6 +115,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     pub(crate) ttl: Option<Duration>,
 
+    /// Run the command once in each period of this length, such as 1h, on one of all hosts that
+    /// start it; if another one runs it or has run it, do nothing (see --skip-exit-code)
+    #[arg(
+        long,
+        value_name = "PERIOD",
+        value_parser = once::period,
+        conflicts_with_all = ["shared", "permits"]
+    )]
+    pub(crate) once_per: Option<Duration>,
+
+    /// Exit with this code if the command was not run because of --once-per
+    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "once_per")]
+    pub(crate) skip_exit_code: u8,
+
     /// Show this text to others who ask who holds the lock [default: the command]
     #[arg(long, value_name = "TEXT")]
     pub(crate) label: Option<String>,
@@ -137,27 +161,20 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         let text = format!("--grace can be at most {most} s with --ttl {ttl}: half of the TTL");
         return Err(Exit::new(exit::USAGE, text).into());
     }
+    let once = once(args, &command_line)?;
     let mut event_loop = EventLoop::new()?;
-    let setup = setup(args, &command_line);
-    let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
-    let turn = Turn {
-        wanted: args.acquire.request(&command_line.locks),
-        command: &command_line.command,
-        close: args.close,
-        on_lost: &args.on_lost,
-        grace: args.grace,
-        hold_at_least: args.hold_at_least,
-        verbose: args.verbose,
+    let attempt = once.as_ref().map(|once| once.take(&mut event_loop)).transpose()?;
+    let window = match attempt {
+        Some(Attempt::TakenBefore(text)) => return skip(args, &text),
+        Some(Attempt::Taken(window)) => Some(window),
+        None => None,
     };
-    let turn = turn.run(&mut link, &mut event_loop, |grants, link, waited| {
-        if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
-            warn_of_ttl(asked, grants.ttl);
-        }
-        if args.verbose {
-            tell(grants, link.endpoint(), args.ttl, waited);
-        }
-    });
-    let TurnOutcome { end, kept } = turn?;
+    let outcome = turn(args, &command_line, window.as_ref(), &mut event_loop);
+    if let (Some(once), Some(window), Err(_)) = (&once, &window, &outcome) {
+        // The command was not started.
+        once.give_back(window, &mut event_loop);
+    }
+    let TurnOutcome { end, kept } = outcome?;
     if end.lost {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
@@ -169,6 +186,70 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         Exit { code: 0, .. } => Ok(()),
         exit => Err(exit.into()),
     }
+}
+
+/// What --once-per asks for.
+fn once<'a>(args: &'a Args, command_line: &'a CommandLine) -> Result<Option<Once<'a>>, Exit> {
+    let Some(period) = args.once_per else { return Ok(None) };
+    let [lock] = command_line.locks.as_slice() else {
+        let text = "--once-per is for one NAME: its windows have a name of their own for each NAME";
+        return Err(Exit::new(exit::USAGE, text));
+    };
+    let setup = Setup { session: None, ..setup(args, command_line) };
+    let (node, persistence, verbose) = (&args.node, args.acquire.persistence(), args.verbose);
+    Ok(Some(Once { lock, period, node, setup, persistence, verbose }))
+}
+
+/// End because the command was run in this window before, or runs.
+fn skip(args: &Args, text: &str) -> anyhow::Result<()> {
+    if args.verbose {
+        print_line(&format!("not run: {text}"));
+    }
+    match args.skip_exit_code {
+        0 => Ok(()),
+        code => Err(Exit::quiet(code).into()),
+    }
+}
+
+/// Run the command while the locks are held.
+fn turn(
+    args: &Args,
+    command_line: &CommandLine,
+    window: Option<&TakenWindow>,
+    event_loop: &mut EventLoop,
+) -> Result<TurnOutcome, Exit> {
+    let setup = setup(args, command_line);
+    let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
+    let mut wanted = args.acquire.request(&command_line.locks);
+    if let Some(window) = window {
+        // Otherwise runs that take longer than their period would pile up.
+        wanted.within = Some(wanted.within.unwrap_or(Duration::MAX).min(window.left()));
+    }
+    let turn = Turn {
+        wanted,
+        command: &command_line.command,
+        close: args.close,
+        on_lost: &args.on_lost,
+        grace: args.grace,
+        hold_at_least: args.hold_at_least,
+        verbose: args.verbose,
+        window: window.map(|taken| taken.window),
+    };
+    let outcome = turn.run(&mut link, event_loop, |grants, link, waited| {
+        if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
+            warn_of_ttl(asked, grants.ttl);
+        }
+        if args.verbose {
+            tell(grants, link.endpoint(), args.ttl, waited);
+        }
+    });
+    outcome.map_err(|exit| match (window, exit.refused) {
+        (Some(TakenWindow { window, .. }), Some(Code::NotFree)) => {
+            let text = exit.text.unwrap_or_default();
+            Exit { text: Some(format!("{text}; not run in the window {window}")), ..exit }
+        }
+        _ => exit,
+    })
 }
 
 fn setup(args: &Args, command_line: &CommandLine) -> Setup {

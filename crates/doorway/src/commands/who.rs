@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use doorway_client::{Answer, Name};
-use doorway_protocol::{Fence, LockReport, Scope};
+use doorway_protocol::{Fence, LockLine, LockReport, Scope, Window};
 use serde::Serialize;
 
 use super::print_json;
@@ -41,6 +41,9 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) lock: Box<LockReport>,
     scope: Option<Scope>,
+    /// The windows of `doorway run --once-per` that were taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    windows: Vec<LockLine>,
 }
 
 /// Show the lock.
@@ -51,15 +54,23 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 /// Ask the node about a lock.
 pub(crate) fn look(query: &mut Query, name: &Name) -> Result<Report, Exit> {
-    match query.answer(|machine, now| machine.inspect(now, name))? {
-        Answer::Lock(lock) => Ok(Report { lock, scope: query.scope() }),
-        _ => Err(unexpected_answer()),
-    }
+    let Answer::Lock(lock) = query.answer(|machine, now| machine.inspect(now, name))? else {
+        return Err(unexpected_answer());
+    };
+    let windows = if query.knows_windows() {
+        match query.answer(|machine, now| machine.windows(now, name))? {
+            Answer::Locks(windows) => windows.locks,
+            _ => return Err(unexpected_answer()),
+        }
+    } else {
+        Vec::new()
+    };
+    Ok(Report { lock, scope: query.scope(), windows })
 }
 
 /// Print what a node knows about a lock.
 pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
-    let Report { lock: report, scope: of } = report;
+    let Report { lock: report, scope: of, windows } = report;
     let LockReport { lock, holders, waiters, .. } = &**report;
     match of {
         Some(of) => writeln!(out, "lock {lock} of {}", scope(*of))?,
@@ -109,6 +120,18 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
             writeln!(out, "{client} still needs a reply from {}", waiter.missing.join(", "))?;
         }
     }
+    for line in windows {
+        let window = Name::new(&line.lock).ok().as_ref().and_then(Window::of);
+        let (Some((_, window)), Some(holder)) = (window, &line.holder) else { continue };
+        let client = printable(&holder.client);
+        writeln!(out, "{:<INDENT$}{client}", "ran")?;
+        let (period, node) = (window.shown_period(), &holder.node);
+        let node = if several { format!(", at node {node}") } else { String::new() };
+        writeln!(out, "{:INDENT$}once per {period}, in {window}{node}", "")?;
+        let (lock, fence) = (quoted(&line.lock), holder.fence);
+        let line = format!("to let it run again: doorway break {lock} --fence {fence}");
+        writeln!(out, "{:INDENT$}{line}", "")?;
+    }
     for absent in &report.away {
         writeln!(out, "node {} has been unreachable for {}", absent.node, time(absent.for_ms))?;
     }
@@ -116,6 +139,16 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
         writeln!(out, "node {silent} did not answer in time: it may know of other clients")?;
     }
     Ok(())
+}
+
+/// A name as a word for a shell.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
 }
 
 /// Where the description of a client begins.

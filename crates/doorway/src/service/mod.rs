@@ -12,6 +12,7 @@ pub(crate) mod identity;
 pub(crate) mod link;
 pub(crate) mod lock_request;
 pub(crate) mod lost_policy;
+pub(crate) mod once;
 pub(crate) mod options;
 pub(crate) mod owner;
 pub(crate) mod query;

@@ -64,6 +64,11 @@ impl Query {
         self.version >= 2
     }
 
+    /// Whether the node knows the question about windows. Only after it has answered another one.
+    pub(crate) fn knows_windows(&self) -> bool {
+        self.version >= 4
+    }
+
     /// If the node cannot be reached from now on, give it more time.
     pub(crate) fn be_patient(&mut self) {
         self.link.be_patient();

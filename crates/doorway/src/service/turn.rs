@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use doorway_client::{Event, Moment};
+use doorway_protocol::Window;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -35,6 +36,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) hold_at_least: Option<Duration>,
     /// Also report what is not a problem.
     pub(crate) verbose: bool,
+    /// The window of time in which the command is run once, if it has one.
+    pub(crate) window: Option<Window>,
 }
 
 /// How a turn ended.
@@ -61,7 +64,7 @@ impl Turn<'_> {
         let terminal = Terminal::ours();
         let child = Child::spawn(Plan {
             words: self.command,
-            variables: grants.variables(),
+            variables: grants.variables().into_iter().chain(self.window_variable()).collect(),
             before: event_loop.signals.before(),
             terminal: terminal.as_ref().filter(|terminal| terminal.is_interactive()),
             session: link.session().filter(|_| !self.close),
@@ -96,6 +99,10 @@ impl Turn<'_> {
             interrupt(key);
         }
         Ok(TurnOutcome { end, kept })
+    }
+
+    fn window_variable(&self) -> Option<(&'static str, String)> {
+        self.window.map(|window| ("DOORWAY_WINDOW", window.to_string()))
     }
 }
 

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod bound;
+mod container;
 mod crash;
 mod elect;
 mod environment;
@@ -10,6 +11,7 @@ mod inherit;
 mod lost;
 mod members;
 mod network;
+mod once;
 mod place;
 mod pty;
 mod reach;

@@ -28,7 +28,8 @@ impl Network {
         Self { _node: node, place, port, http }
     }
 
-    fn command(&self, words: &str) -> Command {
+    /// `doorway` with these words, as the client `tester`.
+    pub(crate) fn command(&self, words: &str) -> Command {
         self.command_at(&format!("tcp://127.0.0.1:{}", self.port), words)
     }
 

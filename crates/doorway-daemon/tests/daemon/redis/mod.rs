@@ -1,6 +1,6 @@
 //! The Redis protocol of a real service, over a Unix socket and over TCP with TLS.
 
-mod client;
+pub(crate) mod client;
 mod group;
 mod locks;
 mod programs;

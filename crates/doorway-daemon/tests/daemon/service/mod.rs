@@ -1,6 +1,6 @@
 //! The service as its clients see it, over a Unix socket with raw frames.
 
-mod client;
+pub(crate) mod client;
 mod crash;
 mod evidence;
 mod greeting;
@@ -9,3 +9,4 @@ mod locks;
 mod process;
 mod remote;
 mod trouble;
+mod windows;

@@ -1,7 +1,7 @@
 //! Groups that agree on their members, with real nodes: machines die, come back, join and leave.
 
 mod etcd;
-mod group;
+pub(crate) mod group;
 mod operators;
 mod rules;
 mod upgrade;

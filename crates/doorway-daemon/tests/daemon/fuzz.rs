@@ -1,0 +1,353 @@
+//! Requests of all three protocols, with random changes, at the socket of a real service.
+//!
+//! The service may refuse anything, but it must not panic, must answer or close the connection, and
+//! must go on serving others. A panic ends the process of the service: see `common::daemon`.
+//!
+//! One seed draws everything. `FUZZ_SEED=7 FUZZ_CASES=100000` does more, and a failure names the
+//! case and its bytes.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use doorway_client::{Options, blocking};
+use doorway_protocol::{
+    Ask, ClientInfo, Fence, Hello, Life, MAGIC, MembersRequest, Mode, Opening, Request, SessionId,
+    VERSIONS, Wait, put,
+};
+
+use crate::common::daemon::Daemon;
+use crate::common::{addresses, group, until};
+use crate::http::client::request as http;
+use crate::redis::client::{RELEASE, request as redis};
+use crate::server::connect;
+use crate::service::client::{CONNECTION, NO_TTL, name};
+
+/// How many changed requests are sent, unless `FUZZ_CASES` says otherwise.
+const CASES: u64 = 20_000;
+
+/// How often a client that does nothing wrong looks whether the service serves.
+const WITNESS: u64 = 100;
+
+/// How long an answer, or the end of the connection, may take. No request of the corpus waits for
+/// longer, and no limit of the service either.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Random numbers (`SplitMix64`).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below this one.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// What a number in a request may be replaced by.
+const NUMBERS: [&str; 12] = [
+    "0",
+    "-1",
+    "1",
+    "65536",
+    "65537",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+    "18446744073709551616",
+    "1e308",
+    "0.5",
+    "99999999999999999999999999",
+];
+
+/// What may be put in between.
+const PARTS: [&[u8]; 5] = [b"\r\n", b"\0", b"\xff\xff\xff\xff", b"{}", b"\""];
+
+/// Change a request in one to four ways.
+fn change(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = random.pick(corpus).clone();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len() + 1);
+        match random.below(9) {
+            0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            1 if at < bytes.len() => bytes[at] = random.next() as u8,
+            2 => bytes.insert(at, random.next() as u8),
+            3 if at < bytes.len() => drop(bytes.remove(at)),
+            4 => bytes.truncate(at),
+            5 => {
+                let end = at + random.below(bytes.len() - at + 1);
+                let part = bytes[at..end].to_vec();
+                bytes.splice(at..at, part);
+            }
+            6 => {
+                let other = random.pick(corpus);
+                let from = random.below(other.len());
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[from..]);
+            }
+            7 => replace_number(random, &mut bytes, at),
+            _ => {
+                let part = random.pick(&PARTS);
+                bytes.splice(at..at, part.iter().copied());
+            }
+        }
+    }
+    bytes
+}
+
+/// Replace the first number in digits from this place on.
+fn replace_number(random: &mut Random, bytes: &mut Vec<u8>, at: usize) {
+    let Some(begin) = bytes[at..].iter().position(u8::is_ascii_digit).map(|it| at + it) else {
+        return;
+    };
+    let digits = bytes[begin..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = random.pick(&NUMBERS);
+    bytes.splice(begin..begin + digits, number.bytes());
+}
+
+/// Connections of the framed protocol: a hello, and one request of each kind.
+fn frames() -> Vec<Vec<u8>> {
+    let who = ClientInfo { label: "fuzz".into(), host: "here".into(), pid: 1 };
+    let ask = |wait| Ask { lock: name("x"), mode: Mode::Exclusive, permits: None, wait };
+    let requests = vec![
+        Request::Acquire(1, ask(Wait::No)),
+        Request::Acquire(2, Ask { permits: Some(3), ..ask(Wait::Ms(1)) }),
+        Request::Acquire(3, Ask { mode: Mode::Shared, ..ask(Wait::Forever) }),
+        Request::Withdraw(3),
+        Request::Release(4, name("x"), Fence::new(1, 1)),
+        Request::Renew(5, name("x"), Fence::new(1, 1)),
+        Request::Alive(6),
+        Request::Inspect(7, name("x")),
+        Request::List { number: 8, prefix: "x".into(), after: Some(name("x")) },
+        Request::Status(9),
+        Request::Break(10, name("x"), Fence::new(1, 1)),
+        Request::AwaitFree(11, name("x")),
+        Request::Evidence(12),
+        Request::Members(13, MembersRequest::Show),
+        Request::Members(14, MembersRequest::Arranged),
+        Request::Once {
+            number: 15,
+            lock: name("x"),
+            period_ms: 3_600_000,
+            key: [1; 16],
+            who: who.clone(),
+        },
+        Request::Windows(16, name("x")),
+        Request::Bye,
+    ];
+    let openings = [
+        Opening::Visit,
+        Opening::New { ttl_ms: 1000, life: CONNECTION },
+        Opening::New { ttl_ms: NO_TTL, life: Life::Connection { inherited: true } },
+        Opening::New { ttl_ms: 600, life: Life::Lease },
+        Opening::Resume {
+            node: None,
+            session: SessionId(1),
+            secret: doorway_protocol::Secret([7; 16]),
+            ttl_ms: 1000,
+            life: CONNECTION,
+            held: vec![crate::service::client::claim("x", Fence::new(1, 1))],
+            waiting: vec![1],
+            more: false,
+        },
+    ];
+    let begin = |opening: &Opening| {
+        let mut bytes = MAGIC.to_vec();
+        let opening = opening.clone();
+        let hello = Hello { versions: VERSIONS, who: who.clone(), token: None, opening };
+        put(&hello, &mut bytes);
+        bytes
+    };
+    let one = requests.iter().map(|request| {
+        let mut bytes = begin(&openings[1]);
+        put(request, &mut bytes);
+        bytes
+    });
+    let all = openings.iter().map(|opening| {
+        let mut bytes = begin(opening);
+        for request in &requests {
+            put(request, &mut bytes);
+        }
+        bytes
+    });
+    one.chain(all).collect()
+}
+
+/// Requests over HTTP, one of each route.
+fn http_requests() -> Vec<Vec<u8>> {
+    let gets = [
+        "/health",
+        "/metrics",
+        "/v1/status",
+        "/v1/members",
+        "/v1/group",
+        "/v1/locks",
+        "/v1/locks?prefix=x&order=wait&group=true&limit=10",
+        "/v1/locks/x",
+        "/v1/locks/%C3%BCber%2Funs",
+        "/v1/locks/x/record?ms=1",
+    ];
+    let posts = [
+        ("acquire", r#"{"ttl_ms":600,"wait_ms":1,"request_id":"r","shared":true,"label":"l"}"#),
+        ("acquire", r#"{"ttl_ms":600,"permits":3}"#),
+        ("renew", r#"{"fence":"1099511627777","ttl_ms":600}"#),
+        ("release", r#"{"fence":"1099511627777"}"#),
+        ("withdraw", r#"{"request_id":"r"}"#),
+        ("break", r#"{"fence":"1099511627777"}"#),
+    ];
+    let terraform = r#"{"ID":"0a1b","Operation":"apply","Info":"","Who":"a@b","Version":"1.11.4",
+        "Created":"2026-11-17T15:49:57.123456789Z","Path":""}"#;
+    let gets = gets.iter().map(|path| http("GET", path, &[], None));
+    let posts = posts.iter().map(|(what, body)| {
+        http("POST", &format!("/v1/locks/x/{what}"), &[("authorization", "Basic YTpi")], Some(body))
+    });
+    let locks = ["LOCK", "UNLOCK", "POST", "DELETE"];
+    let locks = locks.iter().map(|it| http(it, "/v1/terraform/x", &[], Some(terraform)));
+    gets.chain(posts).chain(locks).collect()
+}
+
+/// Requests of Redis clients, one of each command.
+fn redis_requests() -> Vec<Vec<u8>> {
+    let lines = [
+        "PING",
+        "HELLO 3 AUTH user password SETNAME me",
+        "AUTH user password",
+        "SELECT 3",
+        "CLIENT SETNAME me",
+        "COMMAND DOCS",
+        "INFO server",
+        "SET k v NX PX 600",
+        "SET k v XX EX 1",
+        "SET k v PX 600",
+        "PSETEX k 600 v",
+        "SETEX k 1 v",
+        "GET k",
+        "EXISTS k l m",
+        "TTL k",
+        "PTTL k",
+        "EXPIRE k 1",
+        "PEXPIRE k 600",
+        "DELIFEQ k v",
+        "DELEX k IFEQ v",
+        "DEL k l",
+        "DOORWAY.FENCE k v",
+        "SCRIPT EXISTS 0123456789012345678901234567890123456789",
+        "EVALSHA 0123456789012345678901234567890123456789 1 k v",
+        "ECHO x",
+        "QUIT",
+    ];
+    let words = lines.iter().map(|line| redis(&line.split(' ').collect::<Vec<_>>()));
+    let scripts = [redis(&["EVAL", RELEASE, "1", "k", "v"]), redis(&["SCRIPT", "LOAD", RELEASE])];
+    let mut all: Vec<_> = words.chain(scripts).collect();
+    all.push(all.concat());
+    all
+}
+
+/// A service, and how to start it again if a request has drained it.
+struct Target(Daemon);
+
+impl Target {
+    fn new() -> Self {
+        let [listen] = addresses(1).try_into().expect("one");
+        Self(group::remote(&format!("[redis]\nlisten = \"{listen}\"\n")))
+    }
+
+    /// Send a request, and read until the connection ends. False if nobody listens.
+    fn send(&self, bytes: &[u8]) -> bool {
+        let Ok(mut stream) = connect(self.0.socket.trim_start_matches('@')) else { return false };
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        // A request that is refused early may find the connection closed.
+        let _ = stream.write_all(bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut answer = [0; 4096];
+        loop {
+            match stream.read(&mut answer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    panic!("neither an answer nor an end within {PATIENCE:?}")
+                }
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// A client that does nothing wrong gets a lock, or is told why not.
+    fn serve(&self) -> Result<(), String> {
+        let options = Options::default().ttl(Duration::from_secs(10));
+        let client = blocking::Client::connect(self.0.endpoint(), &options);
+        let client = client.map_err(|error| error.to_string())?;
+        let grant = client.acquire("witness").within(PATIENCE).enter();
+        let grant = grant.map_err(|error| error.to_string())?;
+        grant.release().map_err(|error| error.to_string())
+    }
+
+    /// Go on after a request that was changed into one to drain the node. The node may have ended
+    /// by that, but by nothing else.
+    fn go_on(&mut self, listens: bool) {
+        if listens {
+            let Err(why) = self.serve() else { return };
+            assert!(why.contains("the node is stopping"), "it does not serve: {why}");
+            self.0.kill();
+        } else {
+            let status = self.0.ended();
+            assert!(status.success(), "the service ended: {status}");
+        }
+        self.0.spawn();
+        self.0.ready();
+        until("it serves", || self.serve().is_ok());
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
+}
+
+#[test]
+fn changed_requests_neither_end_the_service_nor_stop_it() {
+    let corpora = [frames(), http_requests(), redis_requests()];
+    let mut target = Target::new();
+    for bytes in corpora.iter().flatten() {
+        assert!(target.send(bytes), "the corpus itself is harmless: {}", bytes.escape_ascii());
+    }
+    target.serve().expect("and leaves nothing behind");
+    let seed = number("FUZZ_SEED", 1);
+    for case in 0..number("FUZZ_CASES", CASES) {
+        let mut random = Random(seed << 32 | case);
+        let corpus = random.pick(&corpora);
+        let bytes = change(&mut random, corpus);
+        let _reported = Reported { seed, case, bytes: &bytes };
+        let listens = target.send(&bytes);
+        if !listens || case % WITNESS == 0 {
+            target.go_on(listens);
+        }
+    }
+    target.go_on(true);
+}
+
+/// Tells which request it was if the test fails.
+struct Reported<'a> {
+    seed: u64,
+    case: u64,
+    bytes: &'a [u8],
+}
+
+impl Drop for Reported<'_> {
+    fn drop(&mut self) {
+        let Self { seed, case, bytes } = self;
+        if std::thread::panicking() {
+            let bytes = bytes.escape_ascii();
+            eprintln!("FUZZ_SEED={seed}, case {case} or one shortly before it: {bytes}");
+        }
+    }
+}
