@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// The current endpoint of the route cannot be reached.
-    pub(crate) fn cannot_connect(&mut self, why: &std::io::Error) {
+    pub(crate) fn cannot_connect(&mut self, why: &io::Error) {
         self.line.cannot_connect(&self.route.endpoint().to_string(), &why.to_string());
         self.route.failed(Moment::now(), self.line.is_bound());
     }
