@@ -1,6 +1,7 @@
 //! The command that runs while the lock is held, in a process group of its own.
 
 mod before_exec;
+mod quick;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -76,6 +77,12 @@ impl Child {
             if let Some(holder) = plan.holder {
                 keeps.push(holder.try_clone_to_owned().map_err(|error| failed(&error))?);
             }
+        }
+        if plan.terminal.is_none()
+            && plan.session.is_some()
+            && let Some(process) = quick::spawn(plan.words, &plan.variables, &keeps, plan.before)
+        {
+            return Ok(Self { process, before: plan.before, others, hung_up: false });
         }
         let terminal = plan.terminal.map(|terminal| terminal.descriptor().try_clone_to_owned());
         let mut command = Command::new(program);
