@@ -17,6 +17,7 @@ mod package;
 mod publish;
 mod pure;
 mod python;
+mod redis_clients;
 mod run;
 mod soak;
 mod test;

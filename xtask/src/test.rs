@@ -10,7 +10,9 @@ use std::time::Instant;
 use anyhow::ensure;
 
 use crate::run::{cargo, ci, command, output, quietly, succeed, target};
-use crate::{dependencies, docs, faults, files, package, publish, python, soak, tidy};
+use crate::{
+    dependencies, docs, faults, files, package, publish, python, redis_clients, soak, tidy,
+};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -42,7 +44,7 @@ const STAGES: [Stage; 24] = [
     ("tests with Terraform", terraform),
     ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
-    ("tests with redis-cli and redis-py", redis_clients),
+    ("tests with Redis clients", redis_clients),
     ("tests with Chromium", chromium),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
@@ -274,29 +276,15 @@ fn schemathesis() -> anyhow::Result<Outcome> {
     run_some(test.arg("--nocapture").env("SCHEMATHESIS", program)).map(passed)
 }
 
-/// Redis clients as they are. redis-py is put below `target`.
+/// Redis clients as they are: redis-cli, redis-py, the crate `redis`, and redlock for Node.
 fn redis_clients() -> anyhow::Result<Outcome> {
-    const VERSION: &str = "8.1.0";
-    const PACKAGES: &str = "redis-tools python3-venv";
-    let place = env::current_dir()?.join("target/redis-py").join(VERSION);
-    let python = place.join("bin/python");
-    let there = || {
-        quietly(&mut command("redis-cli --version"))
-            && quietly(Command::new(&python).args(["-c", "import redis"]))
+    use redis_clients::{Clients, PACKAGES};
+    let fetched = || (may_install() && install(PACKAGES)).then(Clients::prepare).flatten();
+    let Some(clients) = Clients::prepare().or_else(fetched) else {
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI, npm and crates.io");
+        return Ok(Skipped(format!("{what} give what it needs")));
     };
-    let fetch = || {
-        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
-        let mut pip = Command::new(place.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-        made && succeed(pip.arg(format!("redis=={VERSION}"))).is_ok()
-    };
-    let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
-    if !(there() || fetched() && there()) {
-        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
-        return Ok(Skipped(what));
-    }
-    let mut test = ignored_tests("daemon redis::programs::");
-    run_some(test.env("REDIS_PYTHON", python)).map(passed)
+    run_some(clients.tell(&mut ignored_tests("daemon redis::programs::"))).map(passed)
 }
 
 /// The page in a real browser. Axe, which finds what keeps people with disabilities out, comes from
