@@ -18,6 +18,7 @@ mod programs;
 mod publish;
 mod pure;
 mod python;
+mod redis_clients;
 mod run;
 mod soak;
 mod test;

@@ -48,7 +48,7 @@ const TESTS: [Stage; 12] = [
     ("tests with Terraform", stages::terraform),
     ("tests with Python", stages::python),
     ("tests with Schemathesis", stages::schemathesis),
-    ("tests with redis-cli and redis-py", stages::redis_clients),
+    ("tests with Redis clients", stages::redis_clients),
     ("tests with Chromium", stages::chromium),
     ("advisories", stages::advisories),
 ];

@@ -12,7 +12,7 @@ use super::passed;
 use super::tools::{have, install, may_install, needs};
 use crate::programs::{self, built, run_ignored};
 use crate::run::{cargo, command, output, quietly, succeed, target};
-use crate::{faults, package, python, soak};
+use crate::{faults, package, python, redis_clients, soak};
 
 pub(super) fn lints() -> anyhow::Result<Outcome> {
     succeed(&mut cargo("clippy --workspace --all-targets --all-features -- -D warnings"))
@@ -164,29 +164,16 @@ pub(super) fn schemathesis() -> anyhow::Result<Outcome> {
     run_ignored("daemon", "http::documents::the_document_and_the_server", prepare).map(passed)
 }
 
-/// Redis clients as they are. redis-py is put below `target`.
+/// Redis clients as they are: redis-cli, redis-py, the crate `redis`, and redlock for Node.
 pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
-    const VERSION: &str = "8.1.0";
-    const PACKAGES: &str = "redis-tools python3-venv";
-    let place = env::current_dir()?.join("target/redis-py").join(VERSION);
-    let python = place.join("bin/python");
-    let there = || {
-        quietly(&mut command("redis-cli --version"))
-            && quietly(Command::new(&python).args(["-c", "import redis"]))
+    use redis_clients::{Clients, PACKAGES};
+    let fetched = || (may_install() && install(PACKAGES)).then(Clients::prepare).flatten();
+    let Some(clients) = Clients::prepare().or_else(fetched) else {
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI, npm and crates.io");
+        return Ok(Skipped(format!("{what} give what it needs")));
     };
-    let fetch = || {
-        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
-        let mut pip = Command::new(place.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-        made && succeed(pip.arg(format!("redis=={VERSION}"))).is_ok()
-    };
-    let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
-    if !(there() || fetched() && there()) {
-        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
-        return Ok(Skipped(what));
-    }
     let prepare = |tests: &mut Command| {
-        tests.env("REDIS_PYTHON", &python);
+        clients.tell(tests);
     };
     run_ignored("daemon", "redis::programs::", prepare).map(passed)
 }

@@ -139,22 +139,24 @@ impl Service {
         }
     }
 
-    /// Why a window cannot be taken: a client has taken it.
+    /// Why a window cannot be taken: a client has taken it. If no member knows of such a client, the
+    /// request came to nothing for another reason, and another one may have more luck.
     async fn taken_before(&self, principal: &Principal, lock: &Name) -> Refusal {
         let shown = Window::of(lock).map(|(name, window)| {
             format!("the window {window} of `{name}` (once per {})", window.shown_period())
         });
-        let text = format!("{} was taken before", shown.unwrap_or_else(|| lock.to_string()));
-        let holder = if principal.rights.may(Right::Inspect, lock) {
-            self.report(lock).await.holders.into_iter().next()
+        let shown = shown.unwrap_or_else(|| lock.to_string());
+        let report = self.report(lock).await;
+        let Some(holder) = report.holders.first() else {
+            let text = format!("it is not known whether {shown} was taken: try again");
+            return refusal(Code::Unavailable, text);
+        };
+        let who = if principal.rights.may(Right::Inspect, lock) {
+            format!(": {} at node {}", holder.client, holder.node)
         } else {
-            None
+            String::new()
         };
-        let text = match holder {
-            Some(holder) => format!("{text}: {} at node {}", holder.client, holder.node),
-            None => text,
-        };
-        refusal(Code::NotFree, text)
+        refusal(Code::NotFree, format!("{shown} was taken before{who}"))
     }
 
     /// Refuse a window whose lock would let several clients in.

@@ -197,7 +197,8 @@ fn once<'a>(args: &'a Args, command_line: &'a CommandLine) -> Result<Option<Once
     };
     let setup = Setup { session: None, ..setup(args, command_line) };
     let (node, persistence, verbose) = (&args.node, args.acquire.persistence(), args.verbose);
-    Ok(Some(Once { lock, period, node, setup, persistence, verbose }))
+    let within = args.acquire.request(&command_line.locks).within;
+    Ok(Some(Once { lock, period, node, setup, persistence, within, verbose }))
 }
 
 /// End because the command was run in this window before, or runs.

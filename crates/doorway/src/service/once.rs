@@ -12,7 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::event_loop::EventLoop;
 use super::exit::{self, Exit};
-use super::link::{Link, Persistence};
+use super::link::{Link, Persistence, QUICK};
 use super::options::NodeArgs;
 use super::query::unexpected_answer;
 use super::signals;
@@ -21,8 +21,8 @@ use super::stderr::print_line;
 /// The version of the protocol since which nodes have windows.
 const WINDOWS: u16 = 4;
 
-/// For how long to ask a node again that does not serve at the moment.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// For how long to try to reach a node that serves, unless the command line says otherwise.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long to wait before asking again, at first and at most.
 const DELAYS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
@@ -46,6 +46,8 @@ pub(crate) struct Once<'a> {
     /// How this process describes itself; without a session.
     pub(crate) setup: Setup,
     pub(crate) persistence: Persistence,
+    /// For how long to try to reach a node that serves; without this, for some time.
+    pub(crate) within: Option<Duration>,
     pub(crate) verbose: bool,
 }
 
@@ -78,16 +80,15 @@ impl Once<'_> {
     /// Take the current window, if nobody has taken it.
     pub(crate) fn take(&self, event_loop: &mut EventLoop) -> Result<Attempt, Exit> {
         let mut link = self.open()?;
-        greet(&mut link, event_loop)?;
+        let within = self.within.unwrap_or(PATIENCE).max(QUICK);
+        let end = Moment::now().after(within);
+        greet(end, &mut link, event_loop)?;
         let mut key = [0; 16];
         let drawn = getrandom(&mut key, GetRandomFlags::empty());
         if drawn != Ok(key.len()) {
             return Err(Exit::new(exit::SYSTEM, "the system gives no random bytes"));
         }
-        let end = Moment::now().after(match self.persistence {
-            Persistence::Once => Duration::ZERO,
-            Persistence::Usual | Persistence::Deadline => PATIENCE,
-        });
+        let again = self.persistence != Persistence::Once;
         let mut backoff = Backoff::new(DELAYS.0, DELAYS.1);
         loop {
             let now = Moment::now();
@@ -109,7 +110,7 @@ impl Once<'_> {
                 Err(refusal) if refusal.code == Code::NotFree => {
                     return Ok(Attempt::TakenBefore(refusal.text));
                 }
-                Err(refusal) if may_pass(&refusal) && Moment::now() < end => {
+                Err(refusal) if again && may_pass(&refusal) && Moment::now() < end => {
                     pause(Moment::now().after(backoff.next_delay()), &mut link, event_loop)?;
                 }
                 Err(refusal) => return Err(Exit::refusal(&refusal, exit::UNAVAILABLE)),
@@ -151,9 +152,9 @@ impl Once<'_> {
 }
 
 /// Wait until a node has welcomed this client, and check that it has windows.
-fn greet(link: &mut Link, event_loop: &mut EventLoop) -> Result<(), Exit> {
+fn greet(end: Moment, link: &mut Link, event_loop: &mut EventLoop) -> Result<(), Exit> {
     loop {
-        pause(Moment::NEVER, link, event_loop)?;
+        pause(end, link, event_loop)?;
         while let Some(event) = link.event() {
             match event {
                 Event::Welcome { version, .. } if version >= WINDOWS => return Ok(()),
@@ -169,6 +170,10 @@ fn greet(link: &mut Link, event_loop: &mut EventLoop) -> Result<(), Exit> {
                 }
                 _ => {}
             }
+        }
+        let now = Moment::now();
+        if now >= end {
+            return Err(Exit::new(exit::UNAVAILABLE, link.machine.no_node(now)));
         }
     }
 }

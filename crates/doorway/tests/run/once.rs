@@ -155,6 +155,16 @@ fn a_wrong_command_line_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn without_a_node_it_ends_in_time() {
+    let place = Place::empty();
+    for options in ["-n", "-w 1", ""] {
+        let done = once(&place, options, "echo ran");
+        assert_eq!((done.status.code(), done.stdout.is_empty()), (Some(69), true), "{done:?}");
+        assert_eq!(stderr(&done).lines().count(), 1, "{done:?}");
+    }
+}
+
+#[test]
 fn the_right_to_the_lock_is_the_right_to_its_windows() {
     let network = Network::new();
     let run = |words: &str| network.command(words).output().unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use doorway_daemon::listen::{Doors, Protocols, accept_unix, bind_unix};
+use doorway_daemon::listen::{Doors, Protocols, SocketFile, accept_unix, bind_unix};
 use doorway_daemon::settings::Socket;
 
 use crate::common::fresh;
@@ -63,6 +63,50 @@ fn redis_py_locks() {
     assert_eq!(remote.service.held(), 0, "{said}");
 }
 
+/// `cargo xtask test` fetches redlock and ioredis and runs this one.
+#[test]
+#[ignore = "it needs Node, and directories with redlock and ioredis in REDIS_NODE"]
+fn redlock_for_node_locks() {
+    let modules = std::env::var("REDIS_NODE").expect("directories with redlock and ioredis");
+    let remote = Remote::serving(Protocols::Redis);
+    for modules in modules.split(',') {
+        let run = Command::new("timeout")
+            .args(["60", "node"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/daemon/redis/redlock.js"))
+            .args([modules, &remote.address.port().to_string()])
+            .arg(remote.place.join("ca.crt"))
+            .arg(TOKEN)
+            .output()
+            .unwrap();
+        let said = text(&run);
+        assert!(run.status.success() && said.contains("all is well"), "{said}");
+        assert_eq!(remote.service.held(), 0, "{said}");
+    }
+}
+
+/// `cargo xtask test` builds the program and runs this one.
+#[test]
+#[ignore = "it needs a program with the crate `redis`, whose path is in REDIS_RS"]
+fn the_crate_redis_locks() {
+    let program = std::env::var("REDIS_RS").expect("the path of a program");
+    let (server, path) = (Server::new(), Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh()));
+    let _file = socket_file(&server, &path);
+    let run = Command::new("timeout").args(["60", &program]).arg(&path).output().unwrap();
+    let said = text(&run);
+    assert!(run.status.success() && said.contains("all is well"), "{said}");
+    assert_eq!(server.service.held(), 0, "{said}");
+}
+
+/// Let a service listen on a Unix socket that is a file, too.
+fn socket_file(server: &Server, path: &Path) -> SocketFile {
+    server.runtime.block_on(async {
+        let (listener, file) = bind_unix(&Socket::File(path.to_owned(), 0o600)).expect("a path");
+        let doors = with_http(&server.service, &settings(), Doors::default());
+        tokio::spawn(accept_unix(server.service.clone(), listener, doors));
+        file.expect("a file")
+    })
+}
+
 /// `cargo xtask test` runs this one.
 #[test]
 #[ignore = "it needs redis-cli and redis-py, with the path of its Python in REDIS_PYTHON"]
@@ -72,12 +116,7 @@ fn the_examples_of_the_page_work() {
     let page = fs::read_to_string(page).unwrap();
     let server = Server::new();
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(fresh());
-    let file = server.runtime.block_on(async {
-        let (listener, file) = bind_unix(&Socket::File(path.clone(), 0o600)).unwrap();
-        let doors = with_http(&server.service, &settings(), Doors::default());
-        tokio::spawn(accept_unix(server.service.clone(), listener, doors));
-        file
-    });
+    let file = socket_file(&server, &path);
     // The page uses the socket of a machine's node.
     let page = page.replace("/run/doorway/socket", path.to_str().unwrap());
     let blocks = |kind: &str| -> Vec<String> {

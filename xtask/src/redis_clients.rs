@@ -1,0 +1,84 @@
+//! Real Redis clients for the tests of the Redis door. What Debian does not have is put below
+//! `target`.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{cargo, command, quietly, succeed};
+
+/// The Debian packages that are needed.
+pub(crate) const PACKAGES: &str = "redis-tools python3-venv nodejs npm";
+
+/// The version of redis-py.
+const REDIS_PY: &str = "8.1.0";
+
+/// The client for Node on which redlock is built.
+const IOREDIS: &str = "ioredis@5.11.1";
+
+/// The two versions of redlock that are in use.
+const REDLOCK: [&str; 2] = ["4.2.0", "5.0.0-beta.2"];
+
+/// Where the clients are.
+pub(crate) struct Clients {
+    /// A Python that has redis-py.
+    python: PathBuf,
+    /// A program with the crate `redis`.
+    redis_rs: PathBuf,
+    /// Directories with redlock and ioredis, separated by commas.
+    node: String,
+}
+
+impl Clients {
+    /// Find the clients, and fetch what is missing. None if that is not possible.
+    pub(crate) fn prepare() -> Option<Self> {
+        let root = env::current_dir().ok()?;
+        let tools = ["redis-cli --version", "node --version", "npm --version"];
+        let there = tools.iter().all(|tool| quietly(&mut command(tool)));
+        let python = redis_py().filter(|_| there)?;
+        let node = REDLOCK.iter().map(|version| {
+            let place = root.join("target/redlock").join(version);
+            redlock(&place, version).then(|| place.join("node_modules").display().to_string())
+        });
+        let node = node.collect::<Option<Vec<_>>>()?.join(",");
+        let build = "build --quiet --locked --manifest-path xtask/redis_rs/Cargo.toml --target-dir";
+        let place = root.join("target/redis-rs");
+        succeed(cargo(build).arg(&place)).ok()?;
+        Some(Self { python, redis_rs: place.join("debug/redis-rs"), node })
+    }
+
+    /// Tell the tests where the clients are.
+    pub(crate) fn tell<'a>(&self, tests: &'a mut Command) -> &'a mut Command {
+        let Self { python, redis_rs, node } = self;
+        tests.env("REDIS_PYTHON", python).env("REDIS_RS", redis_rs).env("REDIS_NODE", node)
+    }
+}
+
+/// A Python that has redis-py. It is made if it is missing and that is possible.
+pub(crate) fn redis_py() -> Option<PathBuf> {
+    let place = env::current_dir().ok()?.join("target/redis-py").join(REDIS_PY);
+    let python = place.join("bin/python");
+    let there = || quietly(Command::new(&python).args(["-c", "import redis"]));
+    let fetch = || {
+        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
+        let mut pip = Command::new(place.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+        made && succeed(pip.arg(format!("redis=={REDIS_PY}"))).is_ok()
+    };
+    (there() || fetch() && there()).then_some(python)
+}
+
+/// Install a version of redlock, and ioredis, into this place, unless they are there.
+fn redlock(place: &Path, version: &str) -> bool {
+    let there = || {
+        let packages = ["ioredis", "redlock"].map(|name| place.join("node_modules").join(name));
+        packages.iter().all(|package| package.join("package.json").exists())
+    };
+    let fetch = || {
+        let mut npm = command("npm install --silent --no-save --no-package-lock --ignore-scripts");
+        npm.arg("--prefix").arg(place).args([IOREDIS, &format!("redlock@{version}")]);
+        fs::create_dir_all(place).is_ok() && succeed(&mut npm).is_ok()
+    };
+    there() || fetch() && there()
+}
