@@ -15,12 +15,13 @@
 //!    no answer count their locks as lost before the lease of the node ends. If the lease was made
 //!    shorter, clients with a longer TTL have to connect again, and are told a shorter one.
 //!
-//! That a lock is lost is no answer, and is told at once.
+//! That a lock is lost is no answer, and is told at once. If the client has yet to be told that it
+//! has the lock, it is told instead that its request has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Moment, Refusal, Reply};
+use doorway_protocol::{Code, Moment, Refusal, Reply};
 
 use super::Sessions;
 use super::connections::{Attached, ConnectionState};
@@ -69,13 +70,31 @@ impl Promise {
         self.lease.until > now && now.after(ttl) <= self.lease.until
     }
 
-    /// Has a client yet to be told of the grant with this fence?
-    fn withholds(&self, connection: Connection, fence: Fence) -> bool {
-        self.withheld.iter().any(|output| match output {
-            Output::Tell(to, Reply::Granted(_, granted)) => (*to, *granted) == (connection, fence),
-            Output::Greet(to, ..) => *to == connection,
+    /// A grant is lost. If its client has yet to be told of the grant, it is told neither of the
+    /// grant nor of the loss: another client may hold the lock when the answer goes out. Returns
+    /// what the client is told now.
+    fn lose(&mut self, connection: Connection, lost: Output) -> Option<Output> {
+        let Output::Tell(_, Reply::Lost(_, fence, reason)) = &lost else { return Some(lost) };
+        let mut withheld = self.withheld.iter_mut().filter(|output| is_to(output, connection));
+        let implies = |output: &&mut Output| match output {
+            Output::Tell(_, Reply::Granted(_, granted)) => granted == fence,
+            Output::Greet(..) => true,
             _ => false,
-        })
+        };
+        match withheld.find(implies) {
+            None => Some(lost),
+            Some(Output::Tell(_, reply)) => {
+                if let Reply::Granted(number, _) = *reply {
+                    *reply = Reply::Refused(number, lost_before(reason));
+                }
+                None
+            }
+            Some(_) => {
+                // The greeting says that the client still holds the lock. The next one will not.
+                self.withheld.retain(|output| !is_to(output, connection));
+                Some(Output::Close(connection))
+            }
+        }
     }
 }
 
@@ -153,11 +172,11 @@ impl Sessions {
                 }
                 continue;
             };
-            let news = match &output {
-                Output::Tell(_, Reply::Lost(_, fence, _)) => !promise.withholds(to, *fence),
-                _ => false,
-            };
-            if news || promise.may_answer(now, ttl) && !waiting.contains(&to) {
+            if matches!(output, Output::Tell(_, Reply::Lost(..))) {
+                out.extend(promise.lose(to, output));
+                continue;
+            }
+            if promise.may_answer(now, ttl) && !waiting.contains(&to) {
                 if at < count {
                     check_lease(now, &mut output, &mut self.open);
                 }
@@ -181,13 +200,8 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(promise) = &mut self.promise else { return false };
-        let is_to = |output: &mut Output| match output {
-            Output::Tell(to, _) | Output::Greet(to, ..) | Output::Answer(to, _) => {
-                *to == connection
-            }
-            _ => false,
-        };
-        let forgotten: Vec<Output> = promise.withheld.extract_if(.., is_to).collect();
+        let forgotten = promise.withheld.extract_if(.., |output| is_to(output, connection));
+        let forgotten: Vec<Output> = forgotten.collect();
         for output in &forgotten {
             let Output::Answer(_, Answer::Leased(lease)) = output else { continue };
             let Some(session) = self.open.get_mut(&lease.session) else { continue };
@@ -197,6 +211,14 @@ impl Sessions {
             }
         }
         !forgotten.is_empty()
+    }
+}
+
+/// Is this told to a client over this connection?
+fn is_to(output: &Output, connection: Connection) -> bool {
+    match output {
+        Output::Tell(to, _) | Output::Greet(to, ..) | Output::Answer(to, _) => *to == connection,
+        _ => false,
     }
 }
 
@@ -241,6 +263,12 @@ fn answer(
         welcome.ttl_ms = ttl_ms(session.told);
     }
     Some((to, session.cover(session.told)))
+}
+
+/// A lock was granted, and lost before the client was told so.
+fn lost_before(reason: &str) -> Refusal {
+    let text = format!("the lock was granted, and lost before the answer could be given: {reason}");
+    refusal(Code::Unavailable, text)
 }
 
 fn no_member() -> Refusal {

@@ -210,6 +210,47 @@ fn that_a_lock_is_lost_is_told_although_the_lease_is_over() {
     assert!(matches!(&told[..], [(_, Reply::Lost(..))]), "{told:?}");
 }
 
+#[test]
+fn a_grant_that_is_lost_before_it_is_told_is_never_told() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, session) = node.open(0, From::Network(1), 500, CONNECTION);
+    let ask = node.acquire(1502, connection, 7, "orders");
+    assert_eq!(told(&node.grant(1503, ask, 1)), []);
+    assert_eq!(told(&node.request(1504, connection, Request::Alive(8))), []);
+    // The node loses its membership, and another node grants the lock.
+    let (name, fence) = (Name::new("orders").expect("a name"), Fence::new(1, 1));
+    assert_eq!(told(&node.step(LEASE, Input::Lost { session, name, fence })), []);
+    node.lease(LEASE, 0);
+    // It is a member again.
+    let told = told(&node.lease(LEASE + 10, 2 * LEASE + 10));
+    let [(_, Reply::Refused(7, refusal)), (_, Reply::Alive(8))] = &told[..] else {
+        panic!("{told:?}")
+    };
+    assert_eq!(refusal.code, Code::Unavailable);
+    assert!(refusal.text.contains("lost before the answer could be given"), "{refusal}");
+}
+
+#[test]
+fn a_greeting_that_is_held_back_does_not_confirm_what_is_lost() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, session) = node.open(0, From::Network(1), 500, CONNECTION);
+    node.hold(0, connection, "orders", 1);
+    node.hang_up(100, connection);
+    let again = node.connect(400, From::Network(1));
+    node.lease(400, 500);
+    let claims = vec![claim("orders", 1)];
+    let out = node.resume_over(401, again, From::Network(1), session, claims, Vec::new());
+    assert!(out.iter().all(|output| !matches!(output, Output::Greet(..))), "{out:?}");
+    let (name, fence) = (Name::new("orders").expect("a name"), Fence::new(1, 1));
+    let out = node.step(402, Input::Lost { session, name, fence });
+    assert!(out.iter().any(|it| matches!(it, Output::Close(it) if *it == again)), "{out:?}");
+    assert_eq!(told(&out), []);
+    let out = node.lease(410, 410 + LEASE);
+    assert!(out.iter().all(|output| !matches!(output, Output::Greet(..))), "{out:?}");
+}
+
 /// What the group is asked to keep, and for how many milliseconds.
 fn held(out: &[Output]) -> Vec<(AskId, u64)> {
     let of = |output: &Output| match output {
