@@ -1,7 +1,10 @@
 //! `cargo xtask bench`: run a benchmark, which prints a table.
 
+use std::process::Command;
+
 use anyhow::ensure;
 
+use crate::redis_clients;
 use crate::run::{cargo, shown};
 
 /// Run the benchmark of the node. Only the benchmark itself prints on standard output.
@@ -20,6 +23,14 @@ pub(crate) fn daemon(options: &[&str]) -> anyhow::Result<()> {
     bench("doorway-daemon", "daemon", options)
 }
 
+/// Run the benchmark of the doors. redis-py is fetched for it, if that is possible.
+pub(crate) fn doors(options: &[&str]) -> anyhow::Result<()> {
+    let python = redis_clients::redis_py().filter(|_| !options.contains(&"--smoke"));
+    let mut bench = command("doorway-daemon", "doors", options);
+    bench.envs(python.map(|python| ("REDIS_PYTHON", python)));
+    run(bench)
+}
+
 /// Run the benchmark of groups that agree on their members.
 pub(crate) fn members(options: &[&str]) -> anyhow::Result<()> {
     bench("doorway", "members", options)
@@ -32,9 +43,17 @@ pub(crate) fn page(options: &[&str]) -> anyhow::Result<()> {
 }
 
 fn bench(package: &str, which: &str, options: &[&str]) -> anyhow::Result<()> {
+    run(command(package, which, options))
+}
+
+fn command(package: &str, which: &str, options: &[&str]) -> Command {
     let words = format!("bench --quiet --package {package} --bench {which} --");
     let mut bench = cargo(&words);
     bench.args(options);
+    bench
+}
+
+fn run(mut bench: Command) -> anyhow::Result<()> {
     ensure!(bench.status()?.success(), "`{}` failed", shown(&bench));
     Ok(())
 }

@@ -36,6 +36,9 @@ Usage: cargo xtask TASK
                   measure a node beside other lock services; takes two minutes
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
+  bench doors [--json] [--smoke]
+                  measure all protocols of the service beside Redis and PostgreSQL, over Unix
+                  sockets and TCP; takes a minute
   bench members [--json] [--smoke]
                   measure what happens when machines of a group die and come back, and what a
                   group costs; takes ten minutes
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         ["docs", "--check"] => docs::check(),
         ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
+        ["bench", "doors", ref options @ ..] if for_benches(options) => bench::doors(options),
         ["bench", "members", ref options @ ..] if for_benches(options) => bench::members(options),
         ["bench", "page", ref options @ ..] if for_benches(options) => bench::page(options),
         ["faults"] => faults::run("100"),

@@ -139,8 +139,8 @@ impl Service {
         }
     }
 
-    /// Why a window cannot be taken: a client has taken it. If no member knows of such a client, the
-    /// request came to nothing for another reason, and another one may have more luck.
+    /// Why a window cannot be taken: a client has taken it. If no member knows of such a client,
+    /// the request came to nothing for another reason, and another one may have more luck.
     async fn taken_before(&self, principal: &Principal, lock: &Name) -> Refusal {
         let shown = Window::of(lock).map(|(name, window)| {
             format!("the window {window} of `{name}` (once per {})", window.shown_period())

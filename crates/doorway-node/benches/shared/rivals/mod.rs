@@ -10,9 +10,10 @@ mod redis;
 mod server;
 
 #[allow(unused_imports, reason = "each benchmark uses some of it")]
-pub(crate) use client::{Rival, alone, many, patiently, scattered, together};
-pub(crate) use etcd::Etcd;
-pub(crate) use postgres::Postgres;
-pub(crate) use redis::Redis;
-#[allow(unused_imports, reason = "each benchmark uses some of it")]
-pub(crate) use server::{Server, installed};
+pub(crate) use self::{
+    client::{Rival, alone, many, patiently, scattered, together},
+    etcd::Etcd,
+    postgres::{Postgres, give, server as postgres_server},
+    redis::Redis,
+    server::{Server, free_address, installed},
+};

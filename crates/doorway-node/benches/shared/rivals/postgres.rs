@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::fs::chown;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -27,24 +27,8 @@ impl Rival for Postgres {
     const NAME: &str = "PostgreSQL, advisory lock";
 
     fn serve(placement: Placement) -> Result<Server, String> {
-        let programs = programs().ok_or("`postgres` is not installed")?;
-        let directory = Scratch::new();
-        let data = directory.path().join("data");
-        let owner = owner();
-        if let Some(owner) = owner {
-            chown(directory.path(), Some(owner), Some(owner)).map_err(|error| error.to_string())?;
-        }
-        let mut init = as_user(Command::new("env"), owner);
-        init.arg(programs.join("initdb")).arg("-D").arg(&data);
-        init.args(["-U", "postgres", "-A", "trust", "--no-sync", "--locale=C"]);
-        let init = init.current_dir(directory.path()).stdin(Stdio::null()).output();
-        let init = init.map_err(|error| format!("initdb does not start: {error}"))?;
-        if !init.status.success() {
-            return Err(format!("initdb: {}", String::from_utf8_lossy(&init.stderr).trim()));
-        }
-        let address = free_address();
-        let mut command = as_user(placement.command(1), owner);
-        command.arg(programs.join("postgres")).arg("-D").arg(&data);
+        let (directory, address) = (Scratch::new(), free_address());
+        let mut command = server(placement, &directory)?;
         command.args(["-p", &address.port().to_string(), "-c", "listen_addresses=127.0.0.1"]);
         command.args(["-c", "unix_socket_directories="]);
         Server::start(&mut command, address.to_string(), directory)
@@ -112,6 +96,31 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
 fn with_length(body: &[u8]) -> Vec<u8> {
     let length = body.len() as u32 + 4;
     [&length.to_be_bytes(), body].concat()
+}
+
+/// Make an empty database in a directory. Returns the server, whose listeners are still to be
+/// configured.
+pub(crate) fn server(placement: Placement, directory: &Scratch) -> Result<Command, String> {
+    let programs = programs().ok_or("`postgres` is not installed")?;
+    let data = directory.path().join("data");
+    give(directory.path())?;
+    let mut init = as_user(Command::new("env"), owner());
+    init.arg(programs.join("initdb")).arg("-D").arg(&data);
+    init.args(["-U", "postgres", "-A", "trust", "--no-sync", "--locale=C"]);
+    let init = init.current_dir(directory.path()).stdin(Stdio::null()).output();
+    let init = init.map_err(|error| format!("initdb does not start: {error}"))?;
+    if !init.status.success() {
+        return Err(format!("initdb: {}", String::from_utf8_lossy(&init.stderr).trim()));
+    }
+    let mut command = as_user(placement.command(1), owner());
+    command.arg(programs.join("postgres")).arg("-D").arg(&data);
+    Ok(command)
+}
+
+/// Give a file or a directory to the user who runs the server.
+pub(crate) fn give(path: &Path) -> Result<(), String> {
+    let Some(owner) = owner() else { return Ok(()) };
+    chown(path, Some(owner), Some(owner)).map_err(|error| error.to_string())
 }
 
 /// The programs of the newest version.

@@ -46,7 +46,7 @@ impl Drop for Server {
 }
 
 /// An address that is free now.
-pub(super) fn free_address() -> SocketAddr {
+pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
