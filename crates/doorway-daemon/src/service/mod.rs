@@ -16,9 +16,11 @@ mod holder;
 mod holding;
 mod leaving;
 pub mod outbox;
+mod passing;
 mod perform;
 mod process;
 mod report;
+mod standing;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -96,6 +98,8 @@ pub(crate) struct Inner {
     drained: Notify,
     /// Notified when the service was drained on behalf of a client, and is to end.
     leaving: Notify,
+    /// Calls between the services of the group.
+    passed: passing::Passed,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
@@ -201,6 +205,7 @@ impl Service {
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
+            passed: passing::Passed::default(),
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {
