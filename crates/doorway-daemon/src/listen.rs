@@ -332,12 +332,11 @@ async fn tls(
     speaks: Protocols,
 ) -> io::Result<(TlsStream<TcpStream>, Peer)> {
     let config = doors.tls.as_ref().map(SharedTls::get);
-    let mut config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
-    if speaks == Protocols::Etcd {
-        // Clients of gRPC insist that the protocol is agreed on.
-        let protocols = [&b"h2"[..], b"http/1.1"].map(<[u8]>::to_vec).to_vec();
-        Arc::make_mut(&mut config).alpn_protocols = protocols;
-    }
+    let config = match &doors.certificates {
+        Some(certificates) if speaks == Protocols::Etcd => Some(certificates.etcd_server()),
+        _ => config,
+    };
+    let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
     let from = stream.peer_addr().ok().map(|from| from.ip());
     // With keepalive a client whose machine is gone is noticed after some time.

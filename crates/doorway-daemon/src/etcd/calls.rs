@@ -40,6 +40,7 @@ pub(super) struct Identity {
 
 impl Calls {
     /// The header of a response with this revision.
+    #[expect(clippy::unnecessary_wraps, reason = "the field of a message")]
     pub(super) fn header(&self, revision: i64) -> Option<ResponseHeader> {
         let Identity { cluster_id, member_id } = self.identity;
         Some(ResponseHeader { cluster_id, member_id, revision, raft_term: 1 })
@@ -143,7 +144,9 @@ impl Calls {
         let held = self.routes.key_at_home(&self.client, lease, HomeCall::Lock(ask)).await;
         match held {
             Ok(Some(key)) => {
-                own.iter_mut().for_each(|own| own.used = true);
+                if let Some(own) = &mut own {
+                    own.used = true;
+                }
                 Ok(key)
             }
             Ok(None) => Err(Status::unexpected()),

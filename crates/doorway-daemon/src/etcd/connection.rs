@@ -10,11 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::calls::Calls;
@@ -39,6 +41,9 @@ pub(crate) const PREFACE: &[u8] = b"PRI ";
 
 /// How many calls of one connection may run at a time.
 const CALLS: u32 = 1000;
+
+/// How many heartbeats of one stream may wait for their answers.
+const BEATS: usize = 256;
 
 /// How many bytes the headers of a call may have.
 const HEADERS: u32 = 16 << 10;
@@ -103,51 +108,71 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: BufferedStream, peer:
             () = unknown => {}
         }
     };
-    let is_http2 = stream.begins_with(PREFACE);
-    let requests = service_fn(move |request| {
-        let connection = Arc::clone(&connection);
-        async move { Ok::<_, Infallible>(connection.answer(request).await) }
-    });
-    let io = TokioIo::new(stream);
-    let ended = if is_http2 {
-        let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(CALLS)
-            .max_header_list_size(HEADERS)
-            .initial_stream_window_size(CALL_WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .keep_alive_interval(PROBE)
-            .keep_alive_timeout(PROBE_ANSWER);
-        let mut serving = pin!(builder.serve_connection(io, requests));
-        tokio::select! {
-            ended = &mut serving => ended,
-            () = end => {
-                serving.as_mut().graceful_shutdown();
-                // Some calls never end, and some clients do not read.
-                timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()))
-            }
-        }
+    let ended = if stream.begins_with(PREFACE) {
+        serve_http2(connection, stream, end).await
     } else {
-        let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
-        let mut serving = pin!(builder.serve_connection(io, requests));
-        tokio::select! {
-            ended = &mut serving => ended,
-            () = end => {
-                serving.as_mut().graceful_shutdown();
-                timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()))
-            }
-        }
+        serve_http1(connection, stream, end).await
     };
     if let Err(error) = ended {
         TROUBLE.then(|| tracing::debug!("a connection of an etcd client ended: {error}"));
     }
 }
 
+async fn serve_http2(
+    connection: Arc<Connection>,
+    stream: BufferedStream,
+    end: impl Future<Output = ()>,
+) -> hyper::Result<()> {
+    let requests = service_fn(move |request| answered(Arc::clone(&connection), request));
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(CALLS)
+        .max_header_list_size(HEADERS)
+        .initial_stream_window_size(CALL_WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_send_buf_size(CALL_WINDOW as usize)
+        .keep_alive_interval(PROBE)
+        .keep_alive_timeout(PROBE_ANSWER);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    tokio::select! {
+        ended = &mut serving => ended,
+        () = end => {
+            serving.as_mut().graceful_shutdown();
+            // Some calls never end, and some clients do not read.
+            timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()))
+        }
+    }
+}
+
+async fn serve_http1(
+    connection: Arc<Connection>,
+    stream: BufferedStream,
+    end: impl Future<Output = ()>,
+) -> hyper::Result<()> {
+    let requests = service_fn(move |request| answered(Arc::clone(&connection), request));
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), requests));
+    tokio::select! {
+        ended = &mut serving => ended,
+        () = end => {
+            serving.as_mut().graceful_shutdown();
+            timeout(LAST_WORDS, serving).await.unwrap_or(Ok(()))
+        }
+    }
+}
+
+async fn answered(
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Answer>, Infallible> {
+    Ok(connection.answer(request).await)
+}
+
 impl Connection {
     async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
-        let kind = request.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes());
+        let kind = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         if !kind.is_some_and(|kind| kind.starts_with(b"application/grpc")) {
             return gateway::answer(self, request).await;
         }
@@ -307,15 +332,31 @@ async fn call(calls: Calls, path: &str, messages: Messages) -> Response<Answer> 
     }
 }
 
-/// Answer the heartbeats of leases, one after the other.
+/// Answer the heartbeats of leases. One whose node is away does not hold up the others: it gets no
+/// answer, so that its client knows when its time is over.
 fn keep_alive(calls: Calls, mut messages: Messages) -> Response<Answer> {
-    let (send, answers) = tokio::sync::mpsc::channel(QUEUE);
+    let (send, answers) = mpsc::channel(QUEUE);
     let work = Box::pin(async move {
-        while let Some(bytes) = messages.next().await? {
-            let request = LeaseKeepAliveRequest::decode(&bytes)?;
-            let response = calls.lease_keep_alive(request).await?;
-            if send.send(framed(&response)).await.is_err() {
-                break;
+        let mut beats = JoinSet::new();
+        let mut open = true;
+        while open || !beats.is_empty() {
+            tokio::select! {
+                message = messages.next(), if open && beats.len() < BEATS => match message? {
+                    Some(bytes) => {
+                        let request = LeaseKeepAliveRequest::decode(&bytes)?;
+                        let calls = calls.clone();
+                        beats.spawn(async move { calls.lease_keep_alive(request).await });
+                    }
+                    None => open = false,
+                },
+                Some(beat) = beats.join_next() => match beat {
+                    Ok(Ok(response)) => {
+                        // If the client has gone, so has this work.
+                        let _ = send.send(framed(&response)).await;
+                    }
+                    Ok(Err(status)) if status.code != Code::Unavailable => return Err(status),
+                    _ => {}
+                },
             }
         }
         Ok(())

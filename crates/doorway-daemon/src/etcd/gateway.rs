@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::body::{Body as _, Incoming};
+use hyper::header::ORIGIN;
 use hyper::{Method, Request, Response};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -50,6 +51,11 @@ async fn carry_out(connection: &Connection, request: Request<Incoming>) -> Resul
     };
     if head.method != Method::POST {
         return Err(Status::unimplemented("the paths of the gateway are for POST"));
+    }
+    if head.headers.contains_key(ORIGIN) {
+        // Otherwise a page of another site could use the certificate of the browser's user.
+        let text = "requests of web pages are not served here";
+        return Err(Status::new(Code::PermissionDenied, text));
     }
     let body = timeout(BODY, whole(body)).await;
     let body = body.map_err(|_| Status::invalid("the request did not arrive in time"))??;

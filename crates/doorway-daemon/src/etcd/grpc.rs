@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
-use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
@@ -145,15 +145,23 @@ impl Body for Answer {
         if let Some(messages) = &mut this.messages {
             match messages.poll_recv(context) {
                 Poll::Ready(Some(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                Poll::Ready(None) => this.messages = None,
                 Poll::Pending if this.work.is_some() => return Poll::Pending,
-                Poll::Pending => this.messages = None, // The work has ended, and nothing is left.
+                // The work has ended, and nothing is left.
+                Poll::Ready(None) | Poll::Pending => this.messages = None,
             }
         }
         if this.work.is_some() {
             return Poll::Pending;
         }
         Poll::Ready(this.outcome.take().map(|outcome| Ok(Frame::trailers(trailers(&outcome)))))
+    }
+
+    /// A response with JSON says how long it is.
+    fn size_hint(&self) -> SizeHint {
+        if self.work.is_some() || self.messages.is_some() || self.outcome.is_some() {
+            return SizeHint::default();
+        }
+        SizeHint::with_exact(self.last.as_ref().map_or(0, Bytes::len) as u64)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -249,17 +249,7 @@ impl Homes {
                 }
             }
             HomeCall::TimeToLive(lease) => Ok(self.time_to_live(client, lease)),
-            HomeCall::Enter { ask, first } => {
-                let entry = self.enter(client, ask, true)?;
-                let _ = timeout(AT_ONCE, entry.settled()).await;
-                if !first {
-                    entry.told.lock().created.get_or_insert(entry.revision);
-                }
-                if let State::Ended(status) = &*entry.state.borrow() {
-                    return Err(status.clone());
-                }
-                Ok(HomeReply::Key(self.key_of(&entry)))
-            }
+            HomeCall::Enter { ask, first } => self.enter_queue(client, ask, first).await,
             HomeCall::Lock(ask) => {
                 let entry = self.enter(client, ask, false)?;
                 let interest = Interest { homes: self, client, entry };
@@ -295,21 +285,49 @@ impl Homes {
                 self.delete_value(client, &name(&lock)?, &value).await.map(HomeReply::Done)
             }
             HomeCall::Put { lease, lock, value, created } => {
-                check_value(&value)?;
-                let Some(entry) = self.known(client, lease, &name(&lock)?) else {
-                    return Ok(HomeReply::Key(None));
-                };
-                let Some(key) = self.key_of(&entry) else { return Ok(HomeReply::Key(None)) };
-                if created.is_some_and(|created| !entry.was_created(created, &key)) {
-                    return Ok(HomeReply::Key(None));
-                }
-                let mut told = entry.told.lock();
-                told.value = value;
-                told.version += 1;
-                drop(told);
-                Ok(HomeReply::Key(self.key_of(&entry)))
+                self.put(client, lease, &name(&lock)?, value, created).map(HomeReply::Key)
             }
         }
+    }
+
+    /// Put a key into the queue of a lock, and wait for a moment until it holds the lock.
+    async fn enter_queue(
+        self: &Arc<Self>,
+        client: &Client,
+        ask: KeyAsk,
+        first: bool,
+    ) -> Result<HomeReply, Status> {
+        let entry = self.enter(client, ask, true)?;
+        let _ = timeout(AT_ONCE, entry.settled()).await;
+        if !first {
+            entry.told.lock().created.get_or_insert(entry.revision);
+        }
+        if let State::Ended(status) = &*entry.state.borrow() {
+            return Err(status.clone());
+        }
+        Ok(HomeReply::Key(self.key_of(&entry)))
+    }
+
+    fn put(
+        &self,
+        client: &Client,
+        lease: i64,
+        lock: &Name,
+        value: Vec<u8>,
+        created: Option<i64>,
+    ) -> Result<Option<KeyState>, Status> {
+        check_value(&value)?;
+        let Some(entry) = self.known(client, lease, lock) else { return Ok(None) };
+        let Some(key) = self.key_of(&entry) else { return Ok(None) };
+        if created.is_some_and(|created| !entry.was_created(created, &key)) {
+            return Ok(None);
+        }
+        let mut told = entry.told.lock();
+        told.value = value;
+        told.version += 1;
+        drop(told);
+        self.insert(&mut self.table.lock(), &entry);
+        Ok(self.key_of(&entry))
     }
 
     async fn call(&self, client: &Client, call: Call) -> Result<Answer, Status> {
@@ -510,17 +528,8 @@ impl Homes {
         table.forget(entry);
         let known = self.service.standing_key(entry.session, &entry.lock)?;
         let number = self.number(entry.lease).ok()?;
-        let own = self.is_of(entry, &known);
+        let own = entry.is(&known);
         own.then(|| Call::Unlock(number, entry.lock.clone(), Some(known.request)))
-    }
-
-    /// Whether this is what the key of an entry holds or waits for.
-    fn is_of(&self, entry: &Entry, known: &StandingKey) -> bool {
-        if entry.bare {
-            known.fence.is_some_and(|fence| fence.get().cast_signed() == entry.revision)
-        } else {
-            known.request == entry.revision.cast_unsigned()
-        }
     }
 
     fn insert(&self, table: &mut Table, entry: &Arc<Entry>) {
@@ -534,7 +543,7 @@ impl Homes {
     /// Whether a key still waits, or holds its lock.
     fn lives(&self, entry: &Entry) -> bool {
         let known = self.service.standing_key(entry.session, &entry.lock);
-        known.is_some_and(|known| self.is_of(entry, &known))
+        known.is_some_and(|known| entry.is(&known))
     }
 
     fn entry(&self, session: u64, lock: &Name) -> Option<Arc<Entry>> {
@@ -606,7 +615,7 @@ impl Homes {
     /// The key of an entry at the moment; none if it has ended.
     fn key_of(&self, entry: &Entry) -> Option<KeyState> {
         let known = self.service.standing_key(entry.session, &entry.lock);
-        let known = known.filter(|known| self.is_of(entry, known))?;
+        let known = known.filter(|known| entry.is(known))?;
         let mut told = entry.told.lock();
         // A key that holds its lock before its client knows of it was created by its grant.
         let first = known.fence.map_or(entry.revision, |fence| fence.get().cast_signed());
@@ -625,6 +634,15 @@ impl Homes {
 }
 
 impl Entry {
+    /// Whether this is what the key holds or waits for.
+    fn is(&self, known: &StandingKey) -> bool {
+        if self.bare {
+            known.fence.is_some_and(|fence| fence.get().cast_signed() == self.revision)
+        } else {
+            known.request == self.revision.cast_unsigned()
+        }
+    }
+
     /// Wait until the key holds its lock, or has ended.
     async fn settled(&self) {
         let mut state = self.state.subscribe();

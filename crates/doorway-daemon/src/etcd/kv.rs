@@ -89,15 +89,14 @@ impl Calls {
     ) -> Result<TxnResponse, Status> {
         let lease = ask.lease;
         let first = transaction.success.contains(&Op::Owner);
-        let look = HomeCall::Look { lease, lock: lock.to_string() };
-        let before = self.routes.key_at_home(&self.client, lease, look).await?;
-        let key = match &before {
-            Some(key) => key.clone(),
-            None => {
-                let enter = HomeCall::Enter { ask, first };
-                let key = self.routes.key_at_home(&self.client, lease, enter).await?;
-                key.ok_or_else(Status::no_lease)?
-            }
+        let own_key = HomeCall::Look { lease, lock: lock.to_string() };
+        let before = self.routes.key_at_home(&self.client, lease, own_key).await?;
+        let key = if let Some(key) = &before {
+            key.clone()
+        } else {
+            let enter = HomeCall::Enter { ask, first };
+            let key = self.routes.key_at_home(&self.client, lease, enter).await?;
+            key.ok_or_else(Status::no_lease)?
         };
         // The client takes the revision of the response for that of its key, if it puts the key. If
         // it looks at the first key of the queue in this transaction, it takes it for the fence.
@@ -235,8 +234,8 @@ impl Calls {
         lock: &Name,
         lease: i64,
     ) -> Result<Option<KeyState>, Status> {
-        let look = HomeCall::Look { lease, lock: lock.to_string() };
-        match self.routes.key_at_home(&self.client, lease, look).await {
+        let own_key = HomeCall::Look { lease, lock: lock.to_string() };
+        match self.routes.key_at_home(&self.client, lease, own_key).await {
             Ok(Some(key)) => return Ok(Some(key)),
             Ok(None) => {}
             Err(status) if status.code == Code::NotFound => {}
@@ -278,8 +277,8 @@ impl Calls {
         let call = HomeCall::Holder { lock: lock.to_string() };
         let found = self.routes.at(&holder.node, &self.client, call).await?;
         let HomeReply::Key(Some(key)) = found else { return Ok(None) };
-        let look = HomeCall::Look { lease: key.lease, lock: lock.to_string() };
-        let own = self.routes.key_at_home(&self.client, key.lease, look).await?;
+        let own_key = HomeCall::Look { lease: key.lease, lock: lock.to_string() };
+        let own = self.routes.key_at_home(&self.client, key.lease, own_key).await?;
         Ok(own.filter(|own| own.header() == fence))
     }
 

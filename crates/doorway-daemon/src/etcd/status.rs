@@ -1,5 +1,7 @@
 //! Why a call failed, as gRPC says it: a code and a sentence.
 
+use std::fmt::Write as _;
+
 use doorway_protocol::{Code as RefusalCode, Refusal};
 
 use super::wire::Malformed;
@@ -55,7 +57,9 @@ impl Status {
         self.text.bytes().fold(String::new(), |mut text, byte| {
             match byte {
                 b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
-                _ => text.push_str(&format!("%{byte:02X}")),
+                _ => {
+                    let _ = write!(text, "%{byte:02X}"); // Writing into a string cannot fail.
+                }
             }
             text
         })

@@ -311,7 +311,9 @@ impl Field for Option<Vec<u8>> {
 
 impl Field for Vec<Vec<u8>> {
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
-        self.iter().for_each(|bytes| put_bytes(number, bytes, out));
+        for bytes in self {
+            put_bytes(number, bytes, out);
+        }
     }
 
     fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
@@ -360,7 +362,9 @@ impl<M: Message> Field for Option<M> {
 
 impl<M: Message> Field for Vec<M> {
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
-        self.iter().for_each(|message| put_bytes(number, &message.bytes(), out));
+        for message in self {
+            put_bytes(number, &message.bytes(), out);
+        }
     }
 
     fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
@@ -434,7 +438,9 @@ impl<E: Enumeration> Field for Named<E> {
 impl<E: Enumeration> Field for Vec<Named<E>> {
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         let mut packed = Vec::new();
-        self.iter().for_each(|it| put_varint(it.0.number(), &mut packed));
+        for Named(it) in self {
+            put_varint(it.number(), &mut packed);
+        }
         if !packed.is_empty() {
             put_bytes(number, &packed, out);
         }
@@ -489,6 +495,7 @@ pub(super) fn camel(name: &str) -> String {
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty = $number:literal $as:literal),* $(,)? })*) => {$(
         $(#[$doc])*
+        #[allow(clippy::struct_field_names, reason = "these are the names of etcd")]
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub(crate) struct $name {
             $(pub(crate) $field: $type,)*

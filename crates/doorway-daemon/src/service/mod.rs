@@ -153,11 +153,7 @@ impl Service {
             move |session, lock: &Name, fence| drop(send.send((session, lock.clone(), fence)));
         config.on_lost = Some(OnLost::new(lose));
         let answering: Arc<OnceLock<Weak<Inner>>> = Arc::default();
-        let asked = Arc::clone(&answering);
-        config.answer = Some(AnswerMembers::new(move |question| {
-            let inner = asked.get()?.upgrade()?;
-            group::answer(&Self(inner), question)
-        }));
+        config.answer = Some(answer_members(Arc::clone(&answering)));
         if alone {
             // What idle locks have learnt saves messages, and a node alone sends none.
             config.keep_idle = 0;
@@ -534,6 +530,14 @@ fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, R
             Ok(process.and_then(|process| process.id().map(|id| (process, id))))
         }
     }
+}
+
+/// Answer the questions of other members, as soon as the service is there.
+fn answer_members(service: Arc<OnceLock<Weak<Inner>>>) -> AnswerMembers {
+    AnswerMembers::new(move |question| {
+        let inner = service.get()?.upgrade()?;
+        group::answer(&Service(inner), question)
+    })
 }
 
 /// Describe the sessions of the node by what their clients said.

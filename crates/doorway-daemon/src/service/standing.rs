@@ -22,7 +22,7 @@ impl Service {
 
     /// The description of the client of a session.
     pub(crate) fn described(&self, session: u64) -> Option<String> {
-        self.0.clients.lock().get(&session).map(|client| client.to_string())
+        self.0.clients.lock().get(&session).map(ToString::to_string)
     }
 
     /// What a lease has to do with a lock: it holds the lock, or waits for it.

@@ -231,8 +231,11 @@ fn answer(
 ) -> Option<(Connection, Duration)> {
     let to = match output {
         Output::Tell(to, _) | Output::Greet(to, ..) => *to,
-        Output::Answer(to, Answer::Leased(LeaseAnswer { session, ttl, .. }))
-        | Output::Answer(to, Answer::Alive(LeaseTime { session, ttl })) => {
+        Output::Answer(
+            to,
+            Answer::Leased(LeaseAnswer { session, ttl, .. })
+            | Answer::Alive(LeaseTime { session, ttl }),
+        ) => {
             let session = open.get(session);
             if !session.is_some_and(Session::is_kept) {
                 let grace = session.map(Session::grace).unwrap_or_default();

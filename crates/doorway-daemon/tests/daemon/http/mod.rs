@@ -1,6 +1,6 @@
 //! HTTP of a real service, over a Unix socket and over TCP with TLS.
 
-mod client;
+pub(crate) mod client;
 mod documents;
 mod group;
 mod locks;
