@@ -14,6 +14,7 @@ use super::label;
 use super::status::{Code, Status};
 use crate::principal::{Allowed, Principal, Right, Rights};
 use crate::service::Service;
+use crate::sessions::refusals::stopping;
 
 /// A call as it is passed on, with the client that the other node has to trust.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,8 +48,9 @@ pub(super) struct Owner {
 impl Routes {
     pub(super) fn new(service: &Service) -> Arc<Self> {
         let homes = Homes::new(service);
-        let here = Arc::clone(&homes);
-        service.carry_out_by(Arc::new(move |call| carry_out(Arc::clone(&here), call)));
+        // Not an `Arc`: the service is in it, and would keep itself alive.
+        let here = Arc::downgrade(&homes);
+        service.carry_out_by(Arc::new(move |call| carry_out(here.upgrade(), call)));
         Arc::new(Self { homes })
     }
 
@@ -160,15 +162,16 @@ impl Owner {
 }
 
 /// Carry out a call that another member has passed on.
-fn carry_out(homes: Arc<Homes>, text: String) -> BoxedFuture<'static, String> {
+fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, String> {
     Box::pin(async move {
-        let answer = match serde_json::from_str::<PassedCall>(&text) {
-            Ok(PassedCall { client, rights, call }) => {
+        let answer = match (serde_json::from_str::<PassedCall>(&text), homes) {
+            (Ok(PassedCall { client, rights, call }), Some(homes)) => {
                 let rights = Rights(rights.into_iter().map(allowed).collect());
                 let principal = Arc::new(Principal { name: client, uid: None, rights });
                 homes.carry_out(&Client { principal, remote: true }, call).await
             }
-            Err(_) => Err(Status::unimplemented(
+            (Ok(_), None) => Err(Status::from(stopping())),
+            (Err(_), _) => Err(Status::unimplemented(
                 "the node at which the lease is at home has another version",
             )),
         };
