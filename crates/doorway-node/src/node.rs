@@ -335,8 +335,8 @@ impl Node {
         self.0.shell.ask_members(question).await
     }
 
-    /// Ask the service at one member, as [`Node::ask_members`] asks all of them. `None` if it is not
-    /// connected, or does not answer within half a second.
+    /// Ask the service at one member, as [`Node::ask_members`] asks all of them. `None` if it is
+    /// not connected, or does not answer within half a second.
     pub async fn ask_member(&self, name: &str, question: Vec<u8>) -> Option<Vec<u8>> {
         self.0.shell.ask_member(name, question).await
     }

@@ -60,8 +60,8 @@ impl Calls {
         let Some(ttl) = ttl.filter(|ttl| *ttl <= most) else {
             // It must not be shortened instead: many clients do not look at the answer.
             let text = format!(
-                "etcdserver: too large lease TTL: {} s, and this node allows 1 s to {most} s (`ttl` \
-                 under [limits])",
+                "etcdserver: too large lease TTL: {} s, and this node allows 1 s to {most} s \
+                 (`ttl` under [limits])",
                 request.ttl
             );
             return Err(Status::new(Code::OutOfRange, text));

@@ -154,7 +154,7 @@ pub(super) struct Homes {
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<(u64, Name), Arc<Entry>>,
-    /// With so many entries, those that have ended are looked for.
+    /// At this number of entries, those that have ended are removed.
     full: usize,
 }
 
@@ -605,7 +605,7 @@ impl Homes {
         own.then_some(entry)
     }
 
-    /// The key that holds a lock at this node, whoever its client is.
+    /// The key of any client that holds a lock at this node.
     fn holder(&self, lock: &Name) -> Option<KeyState> {
         let (session, ..) = self.service.standing_holder(lock)?;
         let entry = self.living(&self.table.lock(), session, lock)?;

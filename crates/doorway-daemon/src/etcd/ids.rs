@@ -5,8 +5,8 @@
 //! see at once to which other one a call belongs. The number of a lease, and the revision of a
 //! request that waits, consist of
 //!
-//! - bit 62, which is set, so that a lease has 16 digits in hexadecimal and 19 in decimal, and a key
-//!   that ends with a lease can be recognised;
+//! - bit 62, which is set, so that a lease has 16 digits in hexadecimal and 19 in decimal, and a
+//!   key that ends with a lease can be recognised;
 //! - 15 bits that follow from the name of the node;
 //! - 47 bits that are unique at this node.
 //!

@@ -142,9 +142,9 @@ impl Calls {
                 self.delete_value(name, value).await?.then_some(1)
             }
             _ => {
-                let text = "this transaction does not fit its key: the key of a lease is deleted or \
-                            put if its create revision is as given, and a bare key is deleted if \
-                            its value is as given";
+                let text = "this transaction does not fit its key: the key of a lease is deleted \
+                            or put if its create revision is as given, and a bare key is deleted \
+                            if its value is as given";
                 return Err(Status::invalid(text));
             }
         };

@@ -2,7 +2,8 @@
 //! `v3election.proto`.
 //!
 //! The first number of a field is its number in the bytes of a message; the text is its name in
-//! JSON. Of several fields with `Option`, of which etcd's definition says `oneof`, a message has one.
+//! JSON. Of the fields that etcd's definition calls `oneof`, which are an `Option` each, a message
+//! has one.
 
 use serde_json::{Map, Value};
 

@@ -493,7 +493,9 @@ pub(super) fn camel(name: &str) -> String {
 
 /// Make messages of a table: the fields of each, with their names and numbers.
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty = $number:literal $as:literal),* $(,)? })*) => {$(
+    ($($(#[$doc:meta])* $name:ident {
+        $($field:ident: $type:ty = $number:literal $as:literal),* $(,)?
+    })*) => {$(
         $(#[$doc])*
         #[allow(clippy::struct_field_names, reason = "these are the names of etcd")]
         #[derive(Clone, Debug, Default, PartialEq, Eq)]

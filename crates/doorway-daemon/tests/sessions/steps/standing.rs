@@ -1,6 +1,6 @@
 //! Leases that may hold several locks.
 
-use doorway_daemon::sessions::{LeaseOpening, LeaseTime, StandingAsk};
+use doorway_daemon::sessions::{LeaseOpening, LeaseTime, NodeLease, StandingAsk};
 use doorway_protocol::{Code, Fence};
 
 use super::*;
@@ -165,4 +165,57 @@ fn a_lease_that_holds_something_goes_on_after_a_crash() {
     assert_eq!(node.sessions.len(), 1, "it is still a lease that lives without locks");
     node.pass(2300 + GRACE + 500);
     assert!(node.sessions.is_clean() && node.ledger.is_empty());
+}
+
+/// A node whose own membership lasts until this moment, and is renewed for this long each time.
+fn member(until: u64, length: u64) -> TestNode {
+    let mut node = TestNode::with(Setup { agreed: true, ..setup() });
+    renew(&mut node, 0, until, length);
+    node
+}
+
+fn renew(node: &mut TestNode, ms: u64, until: u64, length: u64) -> Vec<Output> {
+    let lease = NodeLease { until: at(until), length: Duration::from_millis(length) };
+    node.step(ms, Input::Lease(lease))
+}
+
+#[test]
+fn a_heartbeat_is_answered_only_if_the_membership_of_the_node_lasts_for_it() {
+    let mut node = member(3000, 3000);
+    open(&mut node, 0, 1000);
+    let (_, out) = node.call(0, with("a", 11, true));
+    let out = node.grant(500, asked(&out).unwrap(), 1);
+    assert!(matches!(answers(&out)[..], [(_, Answer::Leased(_))]), "{out:?}");
+    // The client may count on its lock until 2001, and the node has to keep it until 3001.
+    let (caller, out) = node.call(1001, Call::KeepAlive(LEASE));
+    assert_eq!(answers(&out), []);
+    let told = answers(&renew(&mut node, 1100, 4100, 3000));
+    assert!(matches!(told[..], [(to, Answer::Alive(_))] if to == caller), "{told:?}");
+    let (_, out) = node.call(2101, Call::KeepAlive(LEASE));
+    assert_eq!(answers(&out), []);
+    let told = answers(&renew(&mut node, 4100, 4100, 3000));
+    assert!(matches!(&told[..], [(_, Answer::Refused(it))] if it.code == Code::Unavailable));
+}
+
+#[test]
+fn the_group_keeps_what_a_longer_lease_holds() {
+    let mut node = member(2000, 2000);
+    open(&mut node, 0, 2000);
+    let (caller, out) = node.call(0, with("a", 11, true));
+    let ask = asked(&out).unwrap();
+    let out = node.step(0, Input::Granted(ask, Fence::new(1, 1)));
+    let length = Duration::from_millis(2000 + GRACE);
+    assert!(matches!(&out[..], [Output::Hold { length: its, .. }] if *its == length), "{out:?}");
+    let out = node.step(100, Input::Held { ask, length, kept: Ok(()) });
+    assert!(matches!(out[..], [Output::Write(..)]), "{out:?}");
+    let out = node.step(100, Input::Written(ask, Ok(())));
+    assert!(matches!(answers(&out)[..], [(to, Answer::Leased(_))] if to == caller), "{out:?}");
+    // The membership of the node need not last for it.
+    let (_, out) = node.call(1000, Call::KeepAlive(LEASE));
+    assert!(matches!(answers(&out)[..], [(_, Answer::Alive(it))] if it.ttl.as_millis() == 2000));
+    let (_, out) = node.call(1100, Call::Revoke(LEASE));
+    assert!(out.iter().any(|output| matches!(output, Output::DropHold { .. })));
+    assert_eq!(answers(&out), [], "not before the group does not keep it any more");
+    let out = node.step(1200, Input::Dropped(name("a"), Fence::new(1, 1)));
+    assert!(matches!(answers(&out)[..], [(_, Answer::Released(true))]), "{out:?}");
 }
