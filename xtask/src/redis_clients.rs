@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::run::{cargo, command, quietly, succeed};
+use crate::test::venv;
 
 /// The Debian packages that are needed.
 pub(crate) const PACKAGES: &str = "redis-tools python3-venv nodejs npm";
@@ -60,12 +61,7 @@ pub(crate) fn redis_py() -> Option<PathBuf> {
     let place = env::current_dir().ok()?.join("target/redis-py").join(REDIS_PY);
     let python = place.join("bin/python");
     let there = || quietly(Command::new(&python).args(["-c", "import redis"]));
-    let fetch = || {
-        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
-        let mut pip = Command::new(place.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-        made && succeed(pip.arg(format!("redis=={REDIS_PY}"))).is_ok()
-    };
+    let fetch = || venv(&place, &[&format!("redis=={REDIS_PY}")]);
     (there() || fetch() && there()).then_some(python)
 }
 

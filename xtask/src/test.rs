@@ -12,7 +12,7 @@ use crate::{dependencies, docs, files, publish, tidy};
 mod stages;
 mod tools;
 
-pub(crate) use tools::have;
+pub(crate) use tools::{have, venv};
 
 /// How a stage ended, if it did not fail.
 enum Outcome {
@@ -38,7 +38,7 @@ const FIRST: [Stage; 6] = [
 ];
 
 /// These run what was built. Most of them wait a lot, for other processes or for time to pass.
-const TESTS: [Stage; 12] = [
+const TESTS: [Stage; 13] = [
     ("tests", stages::tests),
     ("a group in network namespaces", stages::namespaces),
     ("tests with Spin", stages::spin),
@@ -49,6 +49,7 @@ const TESTS: [Stage; 12] = [
     ("tests with Python", stages::python),
     ("tests with Schemathesis", stages::schemathesis),
     ("tests with Redis clients", stages::redis_clients),
+    ("tests with etcd clients", stages::etcd_clients),
     ("tests with Chromium", stages::chromium),
     ("advisories", stages::advisories),
 ];

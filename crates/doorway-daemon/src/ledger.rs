@@ -85,7 +85,7 @@ impl LedgerContents {
         let Some((marker, complete)) = first.and_then(|record| match record {
             Record::Marker(marker) => Some((marker, false)),
             Record::Start(marker) => Some((marker, true)),
-            Record::Session(_) | Record::Grant(_) | Record::Holder(_) => None,
+            Record::Session(_) | Record::Grant(_) | Record::Holder(_) | Record::Standing(_) => None,
         }) else {
             // Nothing is known, so the worst is assumed. Session numbers begin where no former
             // process can have got since the first release.
@@ -108,7 +108,9 @@ impl LedgerContents {
             .records
             .iter()
             .filter_map(|(_, record)| match record {
-                Record::Session(it) if it.life == Life::Lease => Some(it.number),
+                Record::Session(it) | Record::Standing(it) if it.life == Life::Lease => {
+                    Some(it.number)
+                }
                 _ => None,
             })
             .collect();
@@ -122,7 +124,7 @@ impl LedgerContents {
             .records
             .iter()
             .filter_map(|(_, record)| match record {
-                Record::Session(session) | Record::Holder(session) => Some(session.number),
+                Record::Session(it) | Record::Holder(it) | Record::Standing(it) => Some(it.number),
                 _ => None,
             })
             .collect();
@@ -148,6 +150,9 @@ pub enum Record {
     Start(Marker),
     /// A session whose processes hold a socket: see [`Secret::holder`].
     Holder(Box<SessionRecord>),
+    /// A lease that may hold several locks. A version that does not know this kind takes the
+    /// record for damaged, which is safe.
+    Standing(Box<SessionRecord>),
 }
 
 /// A session.

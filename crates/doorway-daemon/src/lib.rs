@@ -1,15 +1,16 @@
 //! The Doorway service: a node with sessions for its clients.
 //!
 //! One [`Service`](service::Service) serves the framed protocol of `doorway-client`, HTTP and the
-//! locks of the Redis protocol, each on a Unix socket or on TCP with TLS. The code of a protocol
-//! identifies the client and its rights, and translates requests and replies; the service does the
-//! rest.
+//! locks of the protocols of Redis and etcd, each on a Unix socket or on TCP with TLS. The code of
+//! a protocol identifies the client and its rights, and translates requests and replies; the
+//! service does the rest.
 
 pub mod ca;
 pub mod certificate;
 pub mod clock;
 mod directory;
 pub mod doctor;
+pub mod etcd;
 pub mod http;
 mod identity;
 pub mod ledger;

@@ -1,7 +1,8 @@
 //! Accepts clients on a Unix socket, and on TCP with TLS.
 //!
-//! The first byte of a connection tells its protocol: the framed protocol begins with a zero, the
-//! Redis protocol with `*`, and HTTP with a letter.
+//! The first bytes of a connection tell its protocol: the framed protocol begins with a zero, the
+//! Redis protocol with `*`, and HTTP with a letter. Clients of etcd begin with `PRI`, as HTTP/2
+//! does, or ask for a path below `/v3/`.
 
 mod bind;
 mod wrong_port;
@@ -25,6 +26,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
 use crate::certificate::node_name;
+use crate::etcd;
 use crate::http::{self, Problem};
 use crate::log_limit::LogLimit;
 use crate::native;
@@ -83,6 +85,9 @@ pub type HttpDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()>
 /// Serves a connection of a Redis client.
 pub type RedisDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
 
+/// Serves a connection of an etcd client.
+pub type EtcdDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
+
 /// What is needed to let clients in.
 #[derive(Clone, Default)]
 pub struct Doors {
@@ -98,6 +103,8 @@ pub struct Doors {
     pub http: Option<HttpDoor>,
     /// Serves the Redis protocol. Without it Redis clients are told that it is off.
     pub redis: Option<RedisDoor>,
+    /// Serves etcd clients. Without it they are not served at the Unix socket.
+    pub etcd: Option<EtcdDoor>,
     /// Where the service listens over TCP, to tell clients that come to the wrong port.
     pub addresses: Addresses,
 }
@@ -111,10 +118,12 @@ pub struct Addresses {
     pub http: Option<String>,
     /// The address for Redis clients.
     pub redis: Option<String>,
+    /// The address for etcd clients.
+    pub etcd: Option<String>,
 }
 
 impl Doors {
-    /// The doors that the settings describe, without HTTP and Redis, which the caller adds.
+    /// The doors that the settings describe, without HTTP, Redis and etcd, which the caller adds.
     pub fn from_settings(settings: &Settings) -> Result<Self, ReloadError> {
         let certificates = match &settings.tls {
             None => None,
@@ -131,9 +140,11 @@ impl Doors {
             sessions: settings.sessions.clone(),
             http: settings.http.clone(),
             redis: settings.redis.clone(),
+            etcd: settings.etcd.clone(),
         };
         let (identify, settings) = (Some(identify), Some(current));
-        Ok(Self { tls, certificates, identify, settings, http: None, redis: None, addresses })
+        let (http, redis, etcd) = (None, None, None);
+        Ok(Self { tls, certificates, identify, settings, http, redis, etcd, addresses })
     }
 
     pub(crate) fn by_token(&self, token: &str) -> Option<Principal> {
@@ -164,6 +175,11 @@ impl BufferedStream {
     /// Take the decision whether the connection is admitted.
     pub(crate) fn entry(&mut self) -> Option<Entry> {
         self.entry.take()
+    }
+
+    /// Whether the first bytes of the connection are these.
+    pub(crate) fn begins_with(&self, bytes: &[u8]) -> bool {
+        self.bytes.starts_with(bytes)
     }
 }
 
@@ -267,6 +283,8 @@ pub enum Protocols {
     Http,
     /// The Redis protocol.
     Redis,
+    /// The gRPC of etcd, and its JSON gateway.
+    Etcd,
     /// All that the service has.
     All,
 }
@@ -314,6 +332,10 @@ async fn tls(
     speaks: Protocols,
 ) -> io::Result<(TlsStream<TcpStream>, Peer)> {
     let config = doors.tls.as_ref().map(SharedTls::get);
+    let config = match &doors.certificates {
+        Some(certificates) if speaks == Protocols::Etcd => Some(certificates.etcd_server()),
+        _ => config,
+    };
     let config = config.ok_or_else(|| io::Error::other("there are no certificates"))?;
     stream.set_nodelay(true)?;
     let from = stream.peer_addr().ok().map(|from| from.ip());
@@ -395,14 +417,20 @@ where
         (Begins::Redis, _) if speaks != Protocols::Redis && !(all && doors.redis.is_some()) => {
             redis::refuse(stream, &wrong_port::not_for_redis(node, speaks, addresses)).await;
         }
-        (Begins::Other, Protocols::Native)
+        (Begins::Other, Protocols::Native | Protocols::Etcd)
         | (Begins::Letter, Protocols::Native | Protocols::Redis) => {
             let text = wrong_port::not_for_http(node, speaks, addresses);
             http::refuse(stream, Problem::misdirected(text)).await;
         }
         _ => {
             let for_redis = speaks == Protocols::Redis || begins == Begins::Redis;
-            let door = if for_redis { &doors.redis } else { &doors.http };
+            let for_etcd = speaks == Protocols::Etcd
+                || all && ETCD.iter().any(|beginning| bytes.starts_with(beginning));
+            let door = match (for_redis, for_etcd, &doors.etcd) {
+                (true, ..) => &doors.redis,
+                (false, true, Some(_)) => &doors.etcd,
+                _ => &doors.http,
+            };
             let begun =
                 BufferedStream { stream: Box::new(stream), bytes, taken: 0, entry: Some(entry) };
             if let Some(door) = door {
@@ -412,6 +440,9 @@ where
     }
     Ok(())
 }
+
+/// What a connection of an etcd client begins with: HTTP/2, or a path of the JSON gateway.
+const ETCD: [&[u8]; 2] = [etcd::PREFACE, b"POST /v3/"];
 
 /// The protocol of which the first byte of a connection is typical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -118,6 +118,7 @@ fn changes(old: &Settings, new: &Settings) -> Changes {
             ("[sessions]", |it| format!("{:?}", it.sessions)),
             ("[http]", |it| format!("{:?} {:?}", it.http, it.hosts)),
             ("[redis]", |it| format!("{:?}", it.redis)),
+            ("[etcd]", |it| format!("{:?}", it.etcd)),
             ("[tls]", |it| format!("{:?}", it.tls)),
             ("drain", |it| format!("{:?}", it.drain)),
             ("idle_stop", |it| format!("{:?}", it.idle_stop)),

@@ -139,6 +139,7 @@ async fn run_until(
         (&settings.sessions, Protocols::Native),
         (&settings.http, Protocols::Http),
         (&settings.redis, Protocols::Redis),
+        (&settings.etcd, Protocols::Etcd),
     ] {
         if let Some(address) = address {
             listeners.push((listen_tcp(address).await?, speaks));
@@ -150,7 +151,8 @@ async fn run_until(
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
     let redis = settings.redis.as_ref().map(|_| crate::redis::door(&service, &doors));
-    let doors = Doors { http: Some(http), redis, ..doors };
+    let etcd = settings.etcd.as_ref().map(|_| crate::etcd::door(&service, &doors));
+    let doors = Doors { http: Some(http), redis, etcd, ..doors };
     let mut tasks = JoinSet::new();
     // First: a client that is answered may send a signal at once.
     watch_files(&mut tasks, &service, &settings, doors.clone());
@@ -338,7 +340,7 @@ fn check_kind(settings: &Settings) -> Result<(), ServeError> {
 /// Open the ledger of the directory. A process that was killed may take a moment to let go of it.
 async fn ledger(settings: &Settings) -> Result<Option<(Ledger, LedgerContents)>, ServeError> {
     let Some(directory) = &settings.node.data else { return Ok(None) };
-    let doors = [&settings.sessions, &settings.http, &settings.redis];
+    let doors = [&settings.sessions, &settings.http, &settings.redis, &settings.etcd];
     let tcp = doors.iter().any(|door| door.is_some());
     let mut waited = Duration::ZERO;
     loop {

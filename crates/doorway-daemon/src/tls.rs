@@ -16,8 +16,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::version::TLS13;
-use tokio_rustls::rustls::{CertificateError, Error, RootCertStore, ServerConfig};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    CertificateError, Error, RootCertStore, ServerConfig, SupportedProtocolVersion,
+};
 
 use crate::certificate::{Facts, SOON_DAYS, certificates};
 use crate::settings::TlsFiles;
@@ -216,9 +218,18 @@ pub struct Certificates {
     files: TlsFiles,
     /// The name that the certificate must be for.
     name: String,
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<ServerConfigs>,
     /// When the current certificates end.
     ends: RwLock<Vec<End>>,
+}
+
+/// The TLS configurations of a server.
+#[derive(Debug)]
+struct ServerConfigs {
+    usual: Arc<ServerConfig>,
+    /// For clients of etcd. Those of version 3.5 do not speak TLS 1.3, and all of them insist on
+    /// agreeing on a protocol.
+    etcd: Arc<ServerConfig>,
 }
 
 /// When a certificate ends.
@@ -258,20 +269,25 @@ impl Certificates {
     /// Read the certificates of the node of this name.
     pub fn open(files: TlsFiles, name: String) -> Result<Arc<Self>, ReloadError> {
         let tls = checked(&files, &name)?;
-        let (current, ends) = (RwLock::new(server(&tls)?), RwLock::new(ends(&tls)));
+        let (current, ends) = (RwLock::new(servers(&tls)?), RwLock::new(ends(&tls)));
         Ok(Arc::new(Self { files, name, current, ends }))
     }
 
     /// The TLS configuration for the next connection.
     pub fn server(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.current.read())
+        Arc::clone(&self.current.read().usual)
+    }
+
+    /// The TLS configuration for the next connection of an etcd client.
+    pub fn etcd_server(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.current.read().etcd)
     }
 
     /// Read the files again. The next connection gets the new certificates; if anything is wrong
     /// with them, the old ones stay in use.
     pub fn reload(&self) -> Result<TlsConfig, ReloadError> {
         let tls = checked(&self.files, &self.name)?;
-        *self.current.write() = server(&tls)?;
+        *self.current.write() = servers(&tls)?;
         *self.ends.write() = ends(&tls);
         Ok(tls)
     }
@@ -369,9 +385,19 @@ fn checked(files: &TlsFiles, name: &str) -> Result<TlsConfig, ReloadError> {
     }
 }
 
+fn servers(tls: &TlsConfig) -> Result<ServerConfigs, ReloadError> {
+    let usual = Arc::new(server(tls, &[&TLS13])?);
+    let mut etcd = server(tls, &[&TLS13, &TLS12])?;
+    etcd.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(ServerConfigs { usual, etcd: Arc::new(etcd) })
+}
+
 /// The TLS configuration of a server: it shows our certificate, and accepts a client certificate of
 /// our authority without requiring one.
-fn server(tls: &TlsConfig) -> Result<Arc<ServerConfig>, ReloadError> {
+fn server(
+    tls: &TlsConfig,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ServerConfig, ReloadError> {
     let unusable = |error: &dyn std::fmt::Display| ReloadError::Unusable(error.to_string());
     let provider: Arc<CryptoProvider> = Arc::new(ring::default_provider());
     let roots = roots(&tls.ca).map_err(ReloadError::Unusable)?;
@@ -379,11 +405,10 @@ fn server(tls: &TlsConfig) -> Result<Arc<ServerConfig>, ReloadError> {
     let verifier = verifier.allow_unauthenticated().build().map_err(|error| unusable(&error))?;
     let chain = certificates(&tls.certificate).map_err(ReloadError::Unusable)?;
     let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| unusable(&error))?;
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&TLS13])
+    ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
         .map_err(|error| unusable(&error))?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)
-        .map_err(|error| unusable(&error))?;
-    Ok(Arc::new(config))
+        .map_err(|error| unusable(&error))
 }

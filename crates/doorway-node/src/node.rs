@@ -335,6 +335,12 @@ impl Node {
         self.0.shell.ask_members(question).await
     }
 
+    /// Ask the service at one member, as [`Node::ask_members`] asks all of them. `None` if it is
+    /// not connected, or does not answer within half a second.
+    pub async fn ask_member(&self, name: &str, question: Vec<u8>) -> Option<Vec<u8>> {
+        self.0.shell.ask_member(name, question).await
+    }
+
     /// Record what one lock does for a while, at this node and at all members that can be reached,
     /// in the format of [`doorway_protocol::recording`]. The recording begins in the middle of what
     /// the lock does, and ends early if a member has no room for more.

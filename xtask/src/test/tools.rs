@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
 
 use super::Outcome::{self, Skipped};
 use crate::run::{cargo, ci, command, quietly, succeed};
@@ -43,4 +45,13 @@ pub(super) fn install(packages: &str) -> bool {
     let apt = |words: &str| succeed(&mut command(&format!("{sudo}apt-get {words}"))).is_ok();
     let install = || apt(&format!("install -y {packages}"));
     install() || apt("update") && install()
+}
+
+/// Make a virtual environment of Python in this place, and install these packages into it. False if
+/// that is not possible.
+pub(crate) fn venv(place: &Path, packages: &[&str]) -> bool {
+    let mut pip = Command::new(place.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(place)).is_ok()
+        && succeed(&mut pip).is_ok()
 }

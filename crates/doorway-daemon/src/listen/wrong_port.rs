@@ -49,6 +49,7 @@ fn port(speaks: Protocols) -> &'static str {
     match speaks {
         Protocols::Native => "the port for sessions",
         Protocols::Redis => "the port for Redis clients",
+        Protocols::Etcd => "the port for etcd clients",
         Protocols::Http => "the HTTP port",
         Protocols::All => "the Unix socket",
     }
@@ -62,6 +63,7 @@ pub(super) async fn refuse_plain(mut stream: TcpStream, speaks: Protocols) {
     let what = match speaks {
         Protocols::Native => "sessions",
         Protocols::Redis => "Redis clients",
+        Protocols::Etcd => "etcd clients",
         Protocols::Http | Protocols::All => "HTTP",
     };
     let text = format!("this port is for {what} with TLS, and the client does not use TLS");

@@ -1,4 +1,4 @@
-//! Calls of clients that have no session: over HTTP and by the Redis protocol.
+//! Calls of clients that have no session: over HTTP, and by the protocols of Redis and etcd.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,7 @@ impl Service {
             Call::Acquire(lease) if !matches!(lease.key, Some(LeaseKey::Request(_))) => {
                 Some((Arc::clone(principal), lease.ask.lock.clone()))
             }
+            Call::AcquireWith(ask) => Some((Arc::clone(principal), ask.ask.lock.clone())),
             _ => None,
         };
         let mut core = self.0.core.lock();

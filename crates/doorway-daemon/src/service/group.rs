@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::Service;
+use super::passing::Passing;
 use super::report::{PAGE, here, line};
 use crate::clock::{Moment, ms};
 use crate::principal::{Principal, Right, Rights};
@@ -51,6 +52,8 @@ pub(super) enum Question {
         /// Who asks for that and at which node, for the holder and for the log.
         by: String,
     },
+    /// What a door of this member wants of the same door of yours.
+    Pass(Passing),
 }
 
 /// The order of a list of locks.
@@ -148,6 +151,7 @@ pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
             let lock = Name::new(&lock).ok()?;
             serde_json::to_vec(&service.break_own(&Arc::new(principal), &lock, fence))
         }
+        Question::Pass(what) => serde_json::to_vec(&service.hear(what)),
     };
     answer.ok()
 }

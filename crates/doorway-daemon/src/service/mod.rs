@@ -17,9 +17,11 @@ mod holding;
 mod leaving;
 mod once;
 pub mod outbox;
+mod passing;
 mod perform;
 mod process;
 mod report;
+mod standing;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -100,6 +102,8 @@ pub(crate) struct Inner {
     drained: Notify,
     /// Notified when the service was drained on behalf of a client, and is to end.
     leaving: Notify,
+    /// Calls between the services of the group.
+    passed: passing::Passed,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
@@ -153,11 +157,7 @@ impl Service {
             move |session, lock: &Name, fence| drop(send.send((session, lock.clone(), fence)));
         config.on_lost = Some(OnLost::new(lose));
         let answering: Arc<OnceLock<Weak<Inner>>> = Arc::default();
-        let asked = Arc::clone(&answering);
-        config.answer = Some(AnswerMembers::new(move |question| {
-            let inner = asked.get()?.upgrade()?;
-            group::answer(&Self(inner), question)
-        }));
+        config.answer = Some(answer_members(Arc::clone(&answering)));
         if alone {
             // What idle locks have learnt saves messages, and a node alone sends none.
             config.keep_idle = 0;
@@ -206,6 +206,7 @@ impl Service {
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
+            passed: passing::Passed::default(),
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {
@@ -540,6 +541,14 @@ fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, R
             Ok(process.and_then(|process| process.id().map(|id| (process, id))))
         }
     }
+}
+
+/// Answer the questions of other members, as soon as the service is there.
+fn answer_members(service: Arc<OnceLock<Weak<Inner>>>) -> AnswerMembers {
+    AnswerMembers::new(move |question| {
+        let inner = service.get()?.upgrade()?;
+        group::answer(&Service(inner), question)
+    })
 }
 
 /// Describe the sessions of the node by what their clients said.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
-use super::event::{Answer, AskId, EventKind, LeaseAnswer, News, Output, WaitNews};
+use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
@@ -191,7 +191,7 @@ impl Sessions {
         let number = asking.session;
         self.leave_queue_of(ask);
         // The lease of a call that waited begins now: its client is told so with the answer.
-        if let Some(session) = self.open.get_mut(&number).filter(|it| !it.callers.is_empty()) {
+        if let Some(session) = self.open.get_mut(&number).filter(|it| it.begins_with_answer()) {
             session.heard = now;
         }
         let length = self.open.get(&number).and_then(|session| self.hold_length(session));
@@ -375,7 +375,10 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Some(session) = self.open.get_mut(&number) else { return };
-        for caller in std::mem::take(&mut session.callers) {
+        let calls = &self.leases.calls;
+        let of = |caller: &Connection| calls.get(caller).is_none_or(|(_, its)| *its == request);
+        let callers: Vec<_> = session.callers.extract_if(.., of).collect();
+        for caller in callers {
             let (session, ttl) = (number, session.ttl);
             let answer = match &answer {
                 Ok(fence) => {

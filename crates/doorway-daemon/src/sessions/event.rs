@@ -176,6 +176,46 @@ pub enum Call {
     Release(Name, Fence),
     /// End the request with this key, or the lease of this owner.
     Withdraw(Name, String),
+    /// Open a lease that may hold several locks. Answered by [`Answer::Alive`].
+    Open(Box<LeaseOpening>),
+    /// Acquire a lock with such a lease.
+    AcquireWith(Box<StandingAsk>),
+    /// The heartbeat of such a lease, which has this number. Answered by [`Answer::Alive`].
+    KeepAlive(u64),
+    /// Let such a lease release a lock, or wait for it no longer. With the number of a request,
+    /// only if that is the request. Answered by [`Answer::Withdrawn`].
+    Unlock(u64, Name, Option<u64>),
+    /// End such a lease. Answered by [`Answer::Released`].
+    Revoke(u64),
+}
+
+/// A lease that may hold several locks, as its client asks for it.
+#[derive(Clone, Debug)]
+pub struct LeaseOpening {
+    /// The time to live of the lease, in milliseconds.
+    pub ttl_ms: u32,
+    /// What the client does, for people.
+    pub label: String,
+    /// Whether the client may be on another machine.
+    pub remote: bool,
+    /// Random bytes for the session of the lease. The number of the lease is a part of them.
+    pub secret: Secret,
+}
+
+/// A request for a lock with a lease that may hold several.
+#[derive(Clone, Debug)]
+pub struct StandingAsk {
+    /// The number of the lease.
+    pub lease: u64,
+    /// The number of the request, which the lease uses once.
+    pub request: u64,
+    /// What is asked for.
+    pub ask: Ask,
+    /// Whether this is the same request as one by which the lease has the lock or waits for it.
+    /// Otherwise it is refused then.
+    pub joins: bool,
+    /// What the client does, for people, if the lease holds nothing yet.
+    pub label: Option<String>,
 }
 
 /// A request for a lock with a lease of its own.
@@ -222,6 +262,17 @@ pub enum Answer {
     Refused(Refusal),
     /// The key was used for a different request.
     Different(Refusal),
+    /// The lease lives, for this long from now on.
+    Alive(LeaseTime),
+}
+
+/// A lease that may hold several locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTime {
+    /// The number of the session.
+    pub session: u64,
+    /// The time to live of the lease.
+    pub ttl: Duration,
 }
 
 /// A grant with a lease.
@@ -316,7 +367,7 @@ pub enum Output {
     Unwatch(u64),
     /// Let the node grant locks: all former holders are back, or their time is over.
     Serve,
-    /// A session was opened, by this client.
+    /// A session was opened by this client, or its client has described itself anew.
     Opened(u64, Arc<str>),
     /// A session has ended.
     Ended(u64),

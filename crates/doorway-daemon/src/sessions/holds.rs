@@ -99,7 +99,8 @@ impl Sessions {
     /// covers them.
     pub(super) fn hold_length(&self, session: &Session) -> Option<Duration> {
         let most = self.most_ttl()?;
-        (session.life == Life::Lease && session.ttl > most).then_some(session.ttl)
+        let length = session.ttl + session.grace();
+        (session.life == Life::Lease && length > most).then_some(length)
     }
 
     /// The group keeps a grant for this long, or does not, for this reason.
@@ -118,7 +119,7 @@ impl Sessions {
                 Ok(()) => {
                     self.held.kept.insert(ask);
                     // The lease of a call begins when its client is told.
-                    let called = |session: &&mut Session| !session.callers.is_empty();
+                    let called = |session: &&mut Session| session.begins_with_answer();
                     if let Some(session) = self.open.get_mut(&number).filter(called) {
                         session.heard = now;
                     }

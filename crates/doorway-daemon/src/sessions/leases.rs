@@ -87,6 +87,22 @@ impl Sessions {
             Call::Withdraw(lock, id) => {
                 Answer::Withdrawn(self.withdraw_key(principal, &lock, id, out))
             }
+            Call::Open(opening) => match self.open_standing(now, principal, *opening, out) {
+                Ok(lease) => Answer::Alive(lease),
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Call::AcquireWith(ask) => match self.acquire_with(connection, principal, *ask, out) {
+                Ok(()) => return,
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Call::KeepAlive(lease) => match self.keep_alive(now, principal, lease) {
+                Ok(lease) => Answer::Alive(lease),
+                Err(refusal) => Answer::Refused(refusal),
+            },
+            Call::Unlock(lease, lock, request) => {
+                Answer::Withdrawn(self.unlock_standing(principal, lease, &lock, request, out))
+            }
+            Call::Revoke(lease) => Answer::Released(self.revoke(principal, lease, out)),
         };
         out.push(Output::Answer(connection, answer));
     }
@@ -307,7 +323,9 @@ impl Sessions {
         let Some((number, request)) = self.leases.calls.remove(&connection) else { return };
         let Some(session) = self.open.get_mut(&number) else { return };
         session.callers.remove(&connection);
-        session.heard = now;
+        if !session.standing {
+            session.heard = now;
+        }
         let Some(ask) = session.waiting.get(&request).copied() else { return };
         let Some(lock) = self.asks.get(&ask).map(|asking| asking.lock.clone()) else { return };
         let text = if session.key.is_some() {
@@ -335,8 +353,12 @@ impl Sessions {
         let Some((number, request)) = self.leases.calls.remove(&connection) else { return };
         let Some(session) = self.open.get_mut(&number) else { return };
         session.callers.remove(&connection);
-        session.heard = now;
-        if session.key.is_none() {
+        if !session.standing {
+            session.heard = now;
+        }
+        let calls = &self.leases.calls;
+        let others = session.callers.iter().any(|it| calls.get(it) == Some(&(number, request)));
+        if session.key.is_none() && !others {
             let _ = self.withdraw(number, request, out);
             self.end_if_idle(number, out);
         }

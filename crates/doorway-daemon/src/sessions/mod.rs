@@ -14,6 +14,7 @@
 //! - `acquire`: requests for locks, from the client to the node and back.
 //! - `release`: how grants and requests end.
 //! - `leases`: clients over HTTP and of the Redis protocol, whose locks outlive their connections.
+//! - `standing`: leases that may hold several locks, which are those of etcd clients.
 //! - `restore`: what the former process left.
 //! - `rewrite`: changes of sessions that the ledger must know.
 //! - `time`: what happens as time passes, and when the service drains or stops.
@@ -40,6 +41,7 @@ mod release;
 mod restore;
 mod rewrite;
 mod session;
+pub(crate) mod standing;
 mod tally;
 mod time;
 
@@ -69,7 +71,7 @@ pub use promise::NodeLease;
 pub(crate) use counters::{Counters, WAITS};
 pub use event::{
     Answer, AskId, Call, Connection, EventKind, Evidence, Input, LeaseAnswer, LeaseAsk, LeaseKey,
-    News, Opening, Output, ProcessId, WaitNews,
+    LeaseOpening, LeaseTime, News, Opening, Output, ProcessId, StandingAsk, WaitNews,
 };
 
 /// The settings of the sessions.
@@ -112,6 +114,8 @@ pub struct Sessions {
     names: Names,
     shares: Shares,
     leases: Leases,
+    /// The sessions of leases that may hold several locks, by the numbers of these leases.
+    standing: BTreeMap<u64, u64>,
     former: Former,
     places: Places,
     /// Present if the membership of the node can end.
@@ -170,6 +174,7 @@ impl Hash for Sessions {
             names,
             shares,
             leases,
+            standing,
             former,
             places,
             promise,
@@ -180,7 +185,7 @@ impl Hash for Sessions {
             counters: _,
         } = self;
         (stage, open, connections, asks, detached).hash(state);
-        (names, shares, leases, former, places, held).hash(state);
+        (names, shares, leases, standing, former, places, held).hash(state);
         (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
@@ -200,6 +205,7 @@ impl Sessions {
             names: Names::default(),
             shares: Shares::default(),
             leases: Leases::default(),
+            standing: BTreeMap::new(),
             former: Former::default(),
             places: Places::default(),
             held: HeldLeases::default(),

@@ -11,6 +11,7 @@ use super::connections::Attached;
 use super::event::{EventKind, Output, ProcessId};
 use super::processes::needs_watch;
 use super::session::Session;
+use super::standing::lease_number;
 use crate::principal::Principal;
 
 /// Why a session ends.
@@ -66,7 +67,7 @@ impl Sessions {
             && session.waiting.is_empty()
             && session.connection.is_none()
             && session.callers.is_empty();
-        if idle && session.is_detached() {
+        if idle && session.is_detached() && !session.standing {
             self.end(number, End::Left, out);
         }
     }
@@ -108,6 +109,9 @@ impl Sessions {
             self.erase(place, out);
         }
         self.former.waits_for.remove(&number);
+        if session.standing {
+            self.standing.remove(&lease_number(&session.secret));
+        }
         self.lease_ended(&session, out);
         out.push(Output::Ended(number));
     }
@@ -138,6 +142,7 @@ impl Session {
             answered: (life == Life::Lease).then(BTreeMap::new),
             place: None,
             rewriting: None,
+            standing: false,
             key: None,
             callers: BTreeSet::new(),
         }

@@ -25,7 +25,7 @@ use doorway_protocol::{Code, Moment, Refusal, Reply};
 
 use super::Sessions;
 use super::connections::{Attached, ConnectionState};
-use super::event::{Answer, Connection, Output};
+use super::event::{Answer, Connection, LeaseAnswer, LeaseTime, Output};
 use super::open::End;
 use super::refusals::{gone, refusal};
 use super::session::{Session, ttl_ms};
@@ -119,7 +119,7 @@ impl Sessions {
         }
         // The grants have ended with the lease. A client that calls gets no other news of that.
         for output in &mut promise.withheld {
-            if let Output::Answer(_, answer @ Answer::Leased(_)) = output {
+            if let Output::Answer(_, answer @ (Answer::Leased(_) | Answer::Alive(_))) = output {
                 *answer = Answer::Refused(no_member());
             }
         }
@@ -205,6 +205,9 @@ impl Sessions {
         for output in &forgotten {
             let Output::Answer(_, Answer::Leased(lease)) = output else { continue };
             let Some(session) = self.open.get_mut(&lease.session) else { continue };
+            if session.standing {
+                continue; // Its client sends heartbeats, and ends the lease by itself.
+            }
             session.heard = now;
             if session.key.is_none() && !lease.renewed {
                 self.end(lease.session, End::Left, out);
@@ -226,10 +229,15 @@ fn is_to(output: &Output, connection: Connection) -> bool {
 /// counts from now on.
 fn check_lease(now: Moment, output: &mut Output, open: &mut BTreeMap<u64, Session>) {
     let Output::Answer(_, answer) = output else { return };
-    let Answer::Leased(lease) = answer else { return };
-    let fence = lease.fence;
-    let holds = |session: &&mut Session| session.grants.keys().any(|(_, its, _)| *its == fence);
-    match open.get_mut(&lease.session).filter(holds) {
+    let (number, fence) = match answer {
+        Answer::Leased(lease) => (lease.session, Some(lease.fence)),
+        Answer::Alive(lease) => (lease.session, None),
+        _ => return,
+    };
+    let holds = |session: &&mut Session| {
+        fence.is_none_or(|fence| session.grants.keys().any(|(_, its, _)| *its == fence))
+    };
+    match open.get_mut(&number).filter(holds) {
         Some(session) => session.heard = now,
         None => *answer = Answer::Refused(gone()),
     }
@@ -245,12 +253,17 @@ fn answer(
 ) -> Option<(Connection, Duration)> {
     let to = match output {
         Output::Tell(to, _) | Output::Greet(to, ..) => *to,
-        Output::Answer(to, Answer::Leased(lease)) => {
-            let session = open.get(&lease.session);
+        Output::Answer(
+            to,
+            Answer::Leased(LeaseAnswer { session, ttl, .. })
+            | Answer::Alive(LeaseTime { session, ttl }),
+        ) => {
+            let session = open.get(session);
             if !session.is_some_and(Session::is_kept) {
-                lease.ttl = lease.ttl.min(most);
+                let grace = session.map(Session::grace).unwrap_or_default();
+                *ttl = (*ttl).min(most.saturating_sub(grace));
             }
-            return Some((*to, session.map_or(lease.ttl, |session| session.cover(lease.ttl))));
+            return Some((*to, session.map_or(*ttl, |session| session.cover(*ttl))));
         }
         _ => return None,
     };

@@ -99,5 +99,6 @@ impl Sessions {
             && self.names.is_empty()
             && self.shares.is_empty()
             && self.leases.calls.is_empty()
+            && self.standing.is_empty()
     }
 }

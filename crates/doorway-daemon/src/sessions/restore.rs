@@ -31,6 +31,16 @@ pub(super) struct Former {
     pub(super) waits_for: BTreeSet<u64>,
 }
 
+/// The kind of a session, as the ledger has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Usual,
+    /// Its processes hold a socket.
+    Holder,
+    /// A lease that may hold several locks.
+    Standing,
+}
+
 impl Former {
     /// Is a client believed what it claims, although the ledger does not have it? The session must
     /// be one of this node: see `Sessions::check_own`.
@@ -58,14 +68,15 @@ impl Sessions {
         for (place, record) in contents.records {
             match record {
                 Record::Marker(_) | Record::Start(_) => self.erase(place, out),
-                Record::Session(session) => sessions.push((place, session, false)),
-                Record::Holder(session) => sessions.push((place, session, true)),
+                Record::Session(session) => sessions.push((place, session, Kind::Usual)),
+                Record::Holder(session) => sessions.push((place, session, Kind::Holder)),
+                Record::Standing(session) => sessions.push((place, session, Kind::Standing)),
                 Record::Grant(grant) => {
                     grants.entry(grant.session).or_default().push((place, grant));
                 }
             }
         }
-        for (place, record, holder) in sessions {
+        for (place, record, kind) in sessions {
             let held = grants.remove(&record.number).unwrap_or_default();
             let connected = matches!(record.life, Life::Connection { .. });
             // Processes of this machine do not survive its restart.
@@ -87,7 +98,7 @@ impl Sessions {
                     longest = longest.max(Duration::from_millis(record.ttl_ms.into()));
                 }
             }
-            self.restore_session(now, place, &record, holder, out);
+            self.restore_session(now, place, &record, kind, out);
             restored.push(record.number);
             again.extend(held);
         }
@@ -118,7 +129,7 @@ impl Sessions {
         now: Moment,
         place: u32,
         record: &SessionRecord,
-        holder: bool,
+        kind: Kind,
         out: &mut Vec<Output>,
     ) {
         let number = record.number;
@@ -138,10 +149,13 @@ impl Sessions {
         if session.ttl == UNLIMITED && session.process.is_none() {
             session.ttl = self.setup.limits.ttl;
         }
-        session.holder = holder;
+        session.holder = kind == Kind::Holder;
         session.place = Some(place);
         self.count_former(&session.principal);
         self.insert(session, out);
+        if kind == Kind::Standing {
+            self.stand(number);
+        }
         self.look_after(number, out);
     }
 

@@ -10,6 +10,7 @@ use super::event::{AskId, Connection, ProcessId};
 use super::hello::DESCRIPTION;
 use super::leases::Key;
 use super::rewrite::Rewriting;
+use super::standing::GRACE;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
 
@@ -59,6 +60,8 @@ pub(super) struct Session {
     pub(super) place: Option<u32>,
     /// A change that is being written into the ledger.
     pub(super) rewriting: Option<Rewriting>,
+    /// Whether this is a lease that may hold several locks: see `standing`.
+    pub(super) standing: bool,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
     /// The calls that wait for the answer.
@@ -91,6 +94,12 @@ impl Session {
         matches!(self.life, Life::Process { .. }) || self.ttl == UNLIMITED
     }
 
+    /// Whether the client counts the time to live of its lease from the answer to a call that
+    /// waits.
+    pub(super) fn begins_with_answer(&self) -> bool {
+        !self.callers.is_empty() && !self.standing
+    }
+
     /// Whether the group keeps everything that the session holds, even if the node dies.
     pub(super) fn is_kept(&self) -> bool {
         self.life == Life::Lease && self.grants.values().all(|grant| grant.kept)
@@ -99,13 +108,19 @@ impl Session {
     /// For how long the lease of the node must last if the client counts on its locks for this long
     /// from now on. What the group keeps needs no promise of the node.
     pub(super) fn cover(&self, told: Duration) -> Duration {
-        if self.is_kept() { Duration::ZERO } else { told }
+        if self.is_kept() { Duration::ZERO } else { told + self.grace() }
+    }
+
+    /// For how much longer than its time to live the node keeps the session.
+    pub(super) fn grace(&self) -> Duration {
+        if self.standing { GRACE } else { Duration::ZERO }
     }
 
     /// When the session ends if its client is not heard any more.
     pub(super) fn deadline(&self) -> Option<Moment> {
-        let waits = !self.callers.is_empty(); // A client that waits for an answer is alive.
-        (!self.is_bound() && !waits).then(|| self.heard.after(self.ttl))
+        // A client that waits for an answer is alive, unless it sends heartbeats besides.
+        let waits = !self.callers.is_empty() && !self.standing;
+        (!self.is_bound() && !waits).then(|| self.heard.after(self.ttl + self.grace()))
     }
 
     /// The first grant of a lock with this fence.
@@ -128,7 +143,11 @@ impl Session {
             principal: cut(&self.principal.name, PRINCIPAL).to_owned(),
             client: cut(&self.client, CLIENT).to_owned(),
         });
-        if self.holder { Record::Holder(record) } else { Record::Session(record) }
+        match (self.holder, self.standing) {
+            (true, _) => Record::Holder(record),
+            (false, true) => Record::Standing(record),
+            (false, false) => Record::Session(record),
+        }
     }
 }
 

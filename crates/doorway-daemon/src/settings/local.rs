@@ -47,6 +47,7 @@ impl Settings {
             sessions: None,
             http: None,
             redis: None,
+            etcd: None,
             hosts: Vec::new(),
             page: false,
             clients: Vec::new(),

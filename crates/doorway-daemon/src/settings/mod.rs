@@ -62,6 +62,9 @@ pub struct Settings {
     /// Where to listen for Redis clients over TCP with TLS: `host:port`. With it, the Unix socket
     /// serves them, too.
     pub redis: Option<String>,
+    /// Where to listen for etcd clients over TCP with TLS: `host:port`. With it, the Unix socket
+    /// serves them, too.
+    pub etcd: Option<String>,
     /// The names by which HTTP clients may address this host, besides its IP addresses.
     pub hosts: Vec<String>,
     /// Whether HTTP serves the live page.

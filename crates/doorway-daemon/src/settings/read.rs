@@ -87,6 +87,7 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
         sessions: door(&top.table("sessions"), has_tls, &clients),
         http: door(&http, has_tls, &clients),
         redis: door(&top.table("redis"), has_tls, &clients),
+        etcd: door(&top.table("etcd"), has_tls, &clients),
         hosts: hosts(&http),
         page: http.is_there() && http.switch("page"),
         clients,

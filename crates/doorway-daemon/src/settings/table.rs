@@ -169,6 +169,7 @@ pub(super) static TOP: Table = Table {
         key("sessions", Kind::Table(&SESSIONS), Heading, "Sessions over TCP."),
         key("http", Kind::Table(&HTTP), Heading, "HTTP over TCP."),
         key("redis", Kind::Table(&REDIS), Heading, "Locks for Redis clients."),
+        key("etcd", Kind::Table(&ETCD), Heading, "Locks for etcd clients."),
         key("client", Tables(&CLIENT), Heading, "The clients that may connect over TCP."),
         key("limits", Kind::Table(&LIMITS), Heading, "Limits."),
     ],
@@ -455,6 +456,21 @@ static REDIS: Table = Table {
     )],
 };
 
+static ETCD: Table = Table {
+    title: "[etcd]",
+    place: "under [etcd]",
+    about: "Locks for programs that use an etcd client: the part of etcd's gRPC and of its JSON \
+            gateway that lock clients need, over TCP with TLS. It needs [tls] and a [[client]], \
+            whose name and token are the user and the password. With this table the Unix socket \
+            serves etcd clients, too. docs/etcd.md says what differs from etcd.",
+    keys: &[key(
+        "listen",
+        Text("host:port, as \"127.0.0.1:2379\""),
+        Required("127.0.0.1:2379"),
+        "Where to listen: host:port.",
+    )],
+};
+
 static CLIENT: Table = Table {
     title: "[[client]]",
     place: "under [[client]]",
@@ -546,8 +562,8 @@ pub(super) static LIMITS: Table = Table {
 };
 
 /// Every table, in the order of the page about settings.
-pub(super) static ALL: [&Table; 12] = [
-    &TOP, &MEMBER, &MEMBERS, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &REDIS, &CLIENT, &RIGHT,
+pub(super) static ALL: [&Table; 13] = [
+    &TOP, &MEMBER, &MEMBERS, &TLS, &LINKS, &LOCK, &SESSIONS, &HTTP, &REDIS, &ETCD, &CLIENT, &RIGHT,
     &LIMITS,
 ];
 
@@ -583,7 +599,7 @@ mod tests {
         assert_eq!(TOP.remedy("memebr"), "did you mean `member`?");
         assert_eq!(
             TOP.remedy("listen"),
-            "it belongs under [sessions] or under [http] or under [redis]"
+            "it belongs under [sessions] or under [http] or under [redis] or under [etcd]"
         );
         assert_eq!(TLS.remedy("password"), "known keys are ca, certificate, key");
     }

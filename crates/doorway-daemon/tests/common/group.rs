@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "where nothing can be prepared, nothing can be tested")]
 
 use std::fmt::Write as _;
+use std::fs;
 use std::sync::Arc;
 
 use doorway_daemon::ca::{self, Authority, Leaf};
@@ -16,11 +17,14 @@ pub(crate) fn certificates(place: &Place, nodes: usize) {
     ca::init(place.path(), "test", 30).unwrap();
     let authority = Authority::open(place.path()).unwrap();
     let nodes: Vec<String> = (1..=nodes).map(|node| format!("n{node}")).collect();
-    let leaf = |name| Leaf { name, addresses: &[], days: 30, to: place.path(), renew: false };
+    // The part of the loopback network that this process uses.
+    let host: Vec<String> = addresses(1)[0].split(':').take(1).map(str::to_owned).collect();
+    let leaf = |name| Leaf { name, addresses: &host, days: 30, to: place.path(), renew: false };
     for node in &nodes {
         authority.node(&leaf(node)).unwrap();
     }
     authority.client(&leaf("ci")).unwrap();
+    fs::write(place.file("ci.token"), "the-token-of-the-client-called-ci").unwrap();
 }
 
 /// The settings of listeners, for every node with certificates.
@@ -28,7 +32,7 @@ fn doors(node: &str, sessions: &str, http: &str) -> String {
     format!(
         "[sessions]\nlisten = \"{sessions}\"\n[http]\nlisten = \"{http}\"\n\
          [tls]\nca = \"ca.crt\"\ncertificate = \"{node}.crt\"\nkey = \"{node}.key\"\n\
-         [[client]]\nname = \"ci\"\n\
+         [[client]]\nname = \"ci\"\ntoken_file = \"ci.token\"\n\
          rights = [{{ names = \"*\", may = [\"acquire\", \"inspect\", \"break\"] }}]\n"
     )
 }
@@ -61,6 +65,11 @@ pub(crate) struct Group {
 impl Group {
     /// Three running services, with these additional settings.
     pub(crate) fn start(more: &str) -> Self {
+        Self::start_each(|_| more.to_owned())
+    }
+
+    /// Three running services, each with additional settings of its own.
+    pub(crate) fn start_each(more: impl Fn(usize) -> String) -> Self {
         let place = Arc::new(Place::new());
         certificates(&place, 3);
         let free = addresses(9);
@@ -84,7 +93,7 @@ impl Group {
             }
             text += "[links]\nheartbeat = \"100ms\"\nsilence = \"1s\"\n";
             text += &doors(&node, &at[0], &at[1]);
-            text += more;
+            text += &more(index);
             let mut daemon = Daemon::new(&place, &node, &text);
             daemon.tcp = Some((at[0].clone(), at[1].clone()));
             nodes.push(daemon);

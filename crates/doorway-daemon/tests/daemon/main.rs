@@ -4,6 +4,7 @@
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod etcd;
 mod fuzz;
 mod http;
 mod redis;

@@ -3,18 +3,18 @@
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-use doorway_daemon::http;
 use doorway_daemon::ledger::Ledger;
 use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::redis;
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Settings, Socket};
+use doorway_daemon::{etcd, http};
 use tokio::runtime::Runtime;
 
 use crate::common::{PATIENCE, fresh, until};
 
-/// A service on a runtime of its own, on an abstract socket of its own, which also serves HTTP and
-/// Redis clients.
+/// A service on a runtime of its own, on an abstract socket of its own, which also serves HTTP, and
+/// clients of Redis and etcd.
 pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) service: Service,
@@ -61,10 +61,11 @@ pub(crate) async fn start(settings: &Settings) -> Service {
     Service::start(settings, ledger).await.expect("nothing is wrong with the settings")
 }
 
-/// The doors of a service, with HTTP and for Redis clients.
+/// The doors of a service, with HTTP and for clients of Redis and etcd.
 pub(crate) fn with_http(service: &Service, settings: &Settings, doors: Doors) -> Doors {
     let (http, redis) = (http::door(service, settings, &doors), redis::door(service, &doors));
-    Doors { http: Some(http), redis: Some(redis), ..doors }
+    let etcd = etcd::door(service, &doors);
+    Doors { http: Some(http), redis: Some(redis), etcd: Some(etcd), ..doors }
 }
 
 /// A connection to an abstract socket.

@@ -63,12 +63,16 @@ impl Node {
         };
         log!(context, "n{} is called over {wire}: {call:?}", self.id);
         let (word, lock) = match &call {
-            Call::Acquire(lease) => ("acquire", &lease.ask.lock),
-            Call::Renew(lock, ..) => ("renew", lock),
-            Call::Release(lock, _) => ("release", lock),
-            Call::Withdraw(lock, _) => ("withdraw", lock),
+            Call::Acquire(lease) => ("acquire", Some(&lease.ask.lock)),
+            Call::AcquireWith(ask) => ("acquire", Some(&ask.ask.lock)),
+            Call::Renew(lock, ..) => ("renew", Some(lock)),
+            Call::Release(lock, _) | Call::Unlock(_, lock, _) => ("release", Some(lock)),
+            Call::Withdraw(lock, _) => ("withdraw", Some(lock)),
+            Call::Open(_) => ("open a lease", None),
+            Call::KeepAlive(_) => ("keep alive", None),
+            Call::Revoke(_) => ("revoke", None),
         };
-        context.arrow(Lane::Node(self.id), || word.to_owned(), Some(lock));
+        context.arrow(Lane::Node(self.id), || word.to_owned(), lock);
         let principal = principal(client, !remote);
         self.input(context, Input::Call(Connection(wire), principal, call));
         if let Some(limit) = limit {

@@ -62,7 +62,6 @@ fn garbage_ends_only_its_own_connection() {
         "x".repeat(1 << 18).into_bytes(),
         b"\xff\xfe\xfd\r\n\r\n".to_vec(),
         b"GET / HTTP/9.9\r\n\r\n".to_vec(),
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
         format!("GET / HTTP/1.1\r\nhost: a\r\n{head}\r\n").into_bytes(),
         b"POST /v1/locks/a/acquire HTTP/1.1\r\ncontent-length: -1\r\n\r\n".to_vec(),
     ] {

@@ -5,6 +5,7 @@ mod limits;
 mod promise;
 mod random;
 mod restarts;
+mod standing;
 mod time;
 mod writes;
 

@@ -1,0 +1,187 @@
+//! Finds the node to which a call belongs, and passes the call on to it.
+//!
+//! A client may know all members of the group, and send its calls to any of them. Leases and keys
+//! stay at one node; this one passes calls about others on.
+
+use std::sync::Arc;
+
+use doorway_node::members::BoxedFuture;
+use doorway_protocol::{Holder, Name, NamePattern};
+use serde::{Deserialize, Serialize};
+
+use super::home::{Client, HomeCall, HomeReply, Homes, KeyState};
+use super::label;
+use super::status::{Code, Status};
+use crate::principal::{Allowed, Principal, Right, Rights};
+use crate::service::Service;
+use crate::sessions::refusals::stopping;
+
+/// A call as it is passed on, with the client that the other node has to trust.
+#[derive(Debug, Serialize, Deserialize)]
+struct PassedCall {
+    client: String,
+    rights: Vec<PassedRights>,
+    call: HomeCall,
+}
+
+/// Rights to the locks of a pattern.
+#[derive(Debug, Serialize, Deserialize)]
+struct PassedRights {
+    names: String,
+    acquire: bool,
+    inspect: bool,
+    break_: bool,
+}
+
+/// Where leases and keys are.
+pub(super) struct Routes {
+    pub(super) homes: Arc<Homes>,
+}
+
+/// The client that holds a lock, as etcd would show it.
+pub(super) struct Owner {
+    /// The key of the holder; none if its client does not use etcd.
+    pub(super) key: Option<KeyState>,
+    pub(super) holder: Holder,
+}
+
+impl Routes {
+    pub(super) fn new(service: &Service) -> Arc<Self> {
+        let homes = Homes::new(service);
+        // Not an `Arc`: the service is in it, and would keep itself alive.
+        let here = Arc::downgrade(&homes);
+        service.carry_out_by(Arc::new(move |call| carry_out(here.upgrade(), call)));
+        Arc::new(Self { homes })
+    }
+
+    pub(super) fn service(&self) -> &Service {
+        &self.homes.service
+    }
+
+    /// Carry out a call about a lease or a revision at the node where it is at home.
+    pub(super) async fn at_home(
+        &self,
+        client: &Client,
+        id: i64,
+        call: HomeCall,
+    ) -> Result<HomeReply, Status> {
+        let (here, others) = self.homes.homes_of(id);
+        let mut outcome = Err(Status::no_lease());
+        if here {
+            outcome = self.homes.carry_out(client, call.clone()).await;
+        }
+        for node in others {
+            // Only if the names of two members give the same numbers, there is another one to ask.
+            let known = match &outcome {
+                Err(status) => status.code != Code::NotFound,
+                Ok(HomeReply::Time { left, .. }) => *left > 0,
+                Ok(HomeReply::Key(key)) => key.is_some(),
+                Ok(HomeReply::Done(done)) => *done,
+            };
+            if known {
+                break;
+            }
+            outcome = self.at(&node, client, call.clone()).await;
+        }
+        outcome
+    }
+
+    /// Carry out a call about a key at the node where it is at home.
+    pub(super) async fn key_at_home(
+        &self,
+        client: &Client,
+        id: i64,
+        call: HomeCall,
+    ) -> Result<Option<KeyState>, Status> {
+        match self.at_home(client, id, call).await? {
+            HomeReply::Key(key) => Ok(key),
+            _ => Err(Status::unexpected()),
+        }
+    }
+
+    /// Carry out a call at this node or at another one.
+    pub(super) async fn at(
+        &self,
+        node: &str,
+        client: &Client,
+        call: HomeCall,
+    ) -> Result<HomeReply, Status> {
+        if node == self.service().node().name() {
+            return self.homes.carry_out(client, call).await;
+        }
+        let text = serde_json::to_string(&self.passed(client, call));
+        let text = text.map_err(|_| Status::unexpected())?;
+        let answer = self.service().pass_on(node, text).await?;
+        let answer: Result<Result<HomeReply, Status>, _> = serde_json::from_str(&answer);
+        answer.unwrap_or_else(|_| Err(Status::unexpected()))
+    }
+
+    fn passed(&self, client: &Client, call: HomeCall) -> PassedCall {
+        let Principal { name, uid, rights } = &*client.principal;
+        // A user of this machine may be another one on the machine of the other node.
+        let here = || format!("{name} at the node {}", self.service().node().name());
+        let rights = rights.0.iter().map(|Allowed { pattern, may }| PassedRights {
+            names: match pattern {
+                NamePattern::Exact(name) => name.clone(),
+                NamePattern::Prefix(prefix) => format!("{prefix}*"),
+            },
+            acquire: may.contains(&Right::Acquire),
+            inspect: may.contains(&Right::Inspect),
+            break_: may.contains(&Right::Break),
+        });
+        let client = if uid.is_some() { here() } else { name.clone() };
+        PassedCall { client, rights: rights.collect(), call }
+    }
+
+    /// The client that holds a lock, at any member.
+    pub(super) async fn owner(
+        &self,
+        client: &Client,
+        lock: &Name,
+    ) -> Result<Option<Owner>, Status> {
+        let held = self.service().holding(&client.principal, lock).await?;
+        let Some(held) = held else { return Ok(None) };
+        let call = HomeCall::Holder { lock: lock.to_string() };
+        // A node without this door cannot be asked.
+        let key = match self.at(&held.holder.node, client, call).await {
+            Ok(HomeReply::Key(key)) => key,
+            _ => None,
+        };
+        let key = key.filter(|key| key.fence == Some(held.holder.fence));
+        Ok(Some(Owner { key, holder: held.holder }))
+    }
+}
+
+impl Owner {
+    /// The value of the holder's key.
+    pub(super) fn value(&self) -> Vec<u8> {
+        let key = self.key.as_ref().map(|key| key.value.clone());
+        let told = || label::value(&self.holder.client);
+        key.or_else(told).unwrap_or_else(|| format!("doorway:{}", self.holder.fence).into())
+    }
+}
+
+/// Carry out a call that another member has passed on.
+fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, String> {
+    Box::pin(async move {
+        let answer = match (serde_json::from_str::<PassedCall>(&text), homes) {
+            (Ok(PassedCall { client, rights, call }), Some(homes)) => {
+                let rights = Rights(rights.into_iter().map(allowed).collect());
+                let principal = Arc::new(Principal { name: client, uid: None, rights });
+                homes.carry_out(&Client { principal, remote: true }, call).await
+            }
+            (Ok(_), None) => Err(Status::from(stopping())),
+            (Err(_), _) => Err(Status::unimplemented(
+                "the node at which the lease is at home has another version",
+            )),
+        };
+        serde_json::to_string(&answer).unwrap_or_default()
+    })
+}
+
+fn allowed(rights: PassedRights) -> Allowed {
+    let PassedRights { names, acquire, inspect, break_ } = rights;
+    let may = [(acquire, Right::Acquire), (inspect, Right::Inspect), (break_, Right::Break)];
+    let may = may.into_iter().filter_map(|(may, right)| may.then_some(right)).collect();
+    Allowed { pattern: NamePattern::new(&names), may }
+}

@@ -1,0 +1,693 @@
+//! Protocol Buffers and their JSON, as far as the messages of etcd need them.
+//!
+//! A message is a list of fields, and one table, `messages!`, says what its fields are called and
+//! which numbers they have. From this table come the bytes of gRPC and the JSON of etcd's gateway.
+//! So no other program is needed to build, and the two forms cannot differ.
+//!
+//! Everything here is read from strangers: unknown fields are skipped, and no length is believed
+//! before its bytes are there.
+
+use data_encoding::BASE64;
+use serde_json::{Map, Value};
+
+/// Why bytes or a JSON text are not a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Malformed(pub(super) String);
+
+impl Malformed {
+    fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+/// The value of a field as it stands in the bytes of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Raw<'a> {
+    Varint(u64),
+    Bytes(&'a [u8]),
+    /// A number of 4 or 8 bytes, which no message of etcd has.
+    Fixed,
+}
+
+/// A message.
+pub(super) trait Message: Default {
+    /// Append the bytes of the message.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Take over a field.
+    fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), Malformed>;
+
+    /// The fields that are not empty.
+    fn to_json(&self) -> Map<String, Value>;
+
+    /// Take over a field of this name. False if there is no such field.
+    fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, Malformed>;
+
+    /// The message as bytes.
+    fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// The message that these bytes are.
+    fn decode(mut bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut message = Self::default();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes)?;
+            let value = raw(key & 7, &mut bytes)?;
+            message.merge(key >> 3, value)?;
+        }
+        Ok(message)
+    }
+
+    /// The message that this JSON is.
+    fn from_json(value: &Value) -> Result<Self, Malformed> {
+        let Value::Object(fields) = value else {
+            return Err(Malformed(format!("a message is a JSON object, not {value}")));
+        };
+        let mut message = Self::default();
+        for (name, value) in fields {
+            let known = value.is_null() || message.merge_json(name, value)?;
+            if !known {
+                return Err(Malformed(format!("there is no field `{name}`")));
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// A field of a message.
+pub(super) trait Field: Sized {
+    /// Append the field, unless it is empty.
+    fn encode(&self, number: u64, out: &mut Vec<u8>);
+
+    /// Take over a value.
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed>;
+
+    /// The field as JSON; none if it is empty.
+    fn to_json(&self) -> Option<Value>;
+
+    /// Take over a value of JSON.
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed>;
+}
+
+fn varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let Some((byte, rest)) = bytes.split_first() else {
+            return Err(Malformed::new("the message ends in the middle of a number"));
+        };
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(number);
+        }
+    }
+    Err(Malformed::new("a number of the message has more than ten bytes"))
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], Malformed> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let Some((taken, rest)) = bytes.split_at_checked(length) else {
+        return Err(Malformed::new("the message ends in the middle of a field"));
+    };
+    *bytes = rest;
+    Ok(taken)
+}
+
+fn raw<'a>(kind: u64, bytes: &mut &'a [u8]) -> Result<Raw<'a>, Malformed> {
+    match kind {
+        0 => varint(bytes).map(Raw::Varint),
+        1 => take(bytes, 8).map(|_| Raw::Fixed),
+        2 => {
+            let length = varint(bytes)?;
+            take(bytes, length).map(Raw::Bytes)
+        }
+        5 => take(bytes, 4).map(|_| Raw::Fixed),
+        _ => Err(Malformed::new("a field of the message has a type that does not exist")),
+    }
+}
+
+fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(number: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    put_varint(number << 3 | 2, out);
+    put_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn wrong_type() -> Malformed {
+    Malformed::new("a field of the message has the wrong type")
+}
+
+fn wrong_json(wanted: &str, value: &Value) -> Malformed {
+    Malformed(format!("a field is to be {wanted}, not {value}"))
+}
+
+/// A number as JSON: a text, because many programs round large numbers.
+fn json_number(value: &Value) -> Option<i128> {
+    match value {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => {
+            number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+        }
+        _ => None,
+    }
+}
+
+macro_rules! number {
+    ($type:ty, $name:literal, $to:expr, $from:expr) => {
+        impl Field for $type {
+            fn encode(&self, number: u64, out: &mut Vec<u8>) {
+                if *self != Self::default() {
+                    Some(*self).encode(number, out);
+                }
+            }
+
+            fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+                let Raw::Varint(number) = value else { return Err(wrong_type()) };
+                *self = $from(number);
+                Ok(())
+            }
+
+            fn to_json(&self) -> Option<Value> {
+                (*self != Self::default()).then(|| Value::String(self.to_string()))
+            }
+
+            fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+                let number = json_number(value).and_then(|number| Self::try_from(number).ok());
+                *self = number.ok_or_else(|| wrong_json($name, value))?;
+                Ok(())
+            }
+        }
+
+        /// One of several fields, of which a message has one.
+        impl Field for Option<$type> {
+            fn encode(&self, number: u64, out: &mut Vec<u8>) {
+                if let Some(value) = self {
+                    put_varint(number << 3, out);
+                    put_varint($to(*value), out);
+                }
+            }
+
+            fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+                self.get_or_insert_default().merge(value)
+            }
+
+            fn to_json(&self) -> Option<Value> {
+                self.map(|value| Value::String(value.to_string()))
+            }
+
+            fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+                self.get_or_insert_default().merge_json(value)
+            }
+        }
+    };
+}
+
+number!(i64, "a whole number", i64::cast_unsigned, u64::cast_signed);
+number!(u64, "a whole number", std::convert::identity, std::convert::identity);
+
+impl Field for bool {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if *self {
+            put_varint(number << 3, out);
+            out.push(1);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Varint(number) = value else { return Err(wrong_type()) };
+        *self = number != 0;
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        self.then_some(Value::Bool(true))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        *self = value.as_bool().ok_or_else(|| wrong_json("true or false", value))?;
+        Ok(())
+    }
+}
+
+impl Field for String {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            put_bytes(number, self.as_bytes(), out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
+        let text = std::str::from_utf8(bytes);
+        text.map_err(|_| Malformed::new("a text of the message is not UTF-8"))?.clone_into(self);
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        (!self.is_empty()).then(|| Value::String(self.clone()))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        value.as_str().ok_or_else(|| wrong_json("a text", value))?.clone_into(self);
+        Ok(())
+    }
+}
+
+impl Field for Vec<u8> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if !self.is_empty() {
+            put_bytes(number, self, out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
+        *self = bytes.to_vec();
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        (!self.is_empty()).then(|| Value::String(BASE64.encode(self)))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        let bytes = value.as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
+        *self = bytes.ok_or_else(|| wrong_json("bytes in base64", value))?;
+        Ok(())
+    }
+}
+
+/// One of several fields, of which a message has one.
+impl Field for Option<Vec<u8>> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if let Some(bytes) = self {
+            put_bytes(number, bytes, out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        self.get_or_insert_default().merge(value)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        self.as_ref().map(|bytes| Value::String(BASE64.encode(bytes)))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        self.get_or_insert_default().merge_json(value)
+    }
+}
+
+impl Field for Vec<Vec<u8>> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        for bytes in self {
+            put_bytes(number, bytes, out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
+        self.push(bytes.to_vec());
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let all = self.iter().map(|bytes| Value::String(BASE64.encode(bytes)));
+        (!self.is_empty()).then(|| all.collect())
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        for value in list(value)? {
+            let mut bytes = Vec::new();
+            bytes.merge_json(value)?;
+            self.push(bytes);
+        }
+        Ok(())
+    }
+}
+
+impl<M: Message> Field for Option<M> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if let Some(message) = self {
+            put_bytes(number, &message.bytes(), out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
+        *self = Some(M::decode(bytes)?);
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        self.as_ref().map(|message| Value::Object(message.to_json()))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        *self = Some(M::from_json(value)?);
+        Ok(())
+    }
+}
+
+impl<M: Message> Field for Vec<M> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        for message in self {
+            put_bytes(number, &message.bytes(), out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
+        self.push(M::decode(bytes)?);
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let all = self.iter().map(|message| Value::Object(message.to_json()));
+        (!self.is_empty()).then(|| all.collect())
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        for value in list(value)? {
+            self.push(M::from_json(value)?);
+        }
+        Ok(())
+    }
+}
+
+fn list(value: &Value) -> Result<&Vec<Value>, Malformed> {
+    value.as_array().ok_or_else(|| wrong_json("a list", value))
+}
+
+/// A number that has a name.
+pub(super) trait Enumeration: Copy + Default + PartialEq {
+    /// The names, in the order of their numbers.
+    const NAMES: &'static [&'static str];
+
+    fn number(self) -> u64;
+    fn from_number(number: u64) -> Self;
+}
+
+/// A field with one of several names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named<E>(pub(super) E);
+
+impl<E: Enumeration> Field for Named<E> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if self.0 != E::default() {
+            put_varint(number << 3, out);
+            put_varint(self.0.number(), out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        let Raw::Varint(number) = value else { return Err(wrong_type()) };
+        self.0 = E::from_number(number);
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let name = E::NAMES.get(self.0.number() as usize)?;
+        (self.0 != E::default()).then(|| Value::String((*name).to_owned()))
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        let number = match value {
+            Value::String(name) => E::NAMES.iter().position(|it| it == name).map(|at| at as u64),
+            other => other.as_u64(),
+        };
+        let names = E::NAMES.join(", ");
+        let number = number.ok_or_else(|| wrong_json(&format!("one of {names}"), value))?;
+        self.0 = E::from_number(number);
+        Ok(())
+    }
+}
+
+/// Repeated numbers stand in one field, or each in a field of its own.
+impl<E: Enumeration> Field for Vec<Named<E>> {
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        let mut packed = Vec::new();
+        for Named(it) in self {
+            put_varint(it.number(), &mut packed);
+        }
+        if !packed.is_empty() {
+            put_bytes(number, &packed, out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        match value {
+            Raw::Varint(number) => self.push(Named(E::from_number(number))),
+            Raw::Bytes(mut bytes) => {
+                while !bytes.is_empty() {
+                    self.push(Named(E::from_number(varint(&mut bytes)?)));
+                }
+            }
+            Raw::Fixed => return Err(wrong_type()),
+        }
+        Ok(())
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        let name = |it: &Named<E>| {
+            let name = E::NAMES.get(it.0.number() as usize).copied().unwrap_or_default();
+            Value::String(name.to_owned())
+        };
+        (!self.is_empty()).then(|| self.iter().map(name).collect())
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        for value in list(value)? {
+            let mut one = Named(E::default());
+            one.merge_json(value)?;
+            self.push(one);
+        }
+        Ok(())
+    }
+}
+
+/// The name of a field as JSON may write it, too: `rangeEnd` for `range_end`.
+pub(super) fn camel(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |text, word| {
+        let mut letters = word.chars();
+        let head = letters.next().map(|letter| letter.to_ascii_uppercase());
+        head.into_iter().fold(text, |mut text, letter| {
+            text.push(letter);
+            text
+        }) + letters.as_str()
+    })
+}
+
+/// Make messages of a table: the fields of each, with their names and numbers.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $name:ident {
+        $($field:ident: $type:ty = $number:literal $as:literal),* $(,)?
+    })*) => {$(
+        $(#[$doc])*
+        #[allow(clippy::struct_field_names, reason = "these are the names of etcd")]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: $type,)*
+        }
+
+        impl Message for $name {
+            #[allow(unused_variables, reason = "some messages are empty")]
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(Field::encode(&self.$field, $number, out);)*
+            }
+
+            #[allow(unused_variables, reason = "some messages are empty")]
+            fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), Malformed> {
+                match number {
+                    $($number => Field::merge(&mut self.$field, value),)*
+                    _ => Ok(()),
+                }
+            }
+
+            fn to_json(&self) -> Map<String, Value> {
+                let fields: [Option<(&str, Value)>; _] =
+                    [$(Field::to_json(&self.$field).map(|value| ($as, value)),)*];
+                let fields = fields.into_iter().flatten();
+                fields.map(|(name, value)| (name.to_owned(), value)).collect()
+            }
+
+            #[allow(unused_variables, reason = "some messages are empty")]
+            fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, Malformed> {
+                $(if name == $as || name == camel($as) {
+                    return Field::merge_json(&mut self.$field, value).map(|()| true);
+                })*
+                Ok(false)
+            }
+        }
+    )*};
+}
+
+/// Make numbers with names of a table.
+macro_rules! enumerations {
+    ($($(#[$doc:meta])* $name:ident { $($case:ident $as:literal),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(crate) enum $name {
+            #[default]
+            $($case,)*
+            /// A number that etcd does not have.
+            Unknown,
+        }
+
+        impl Enumeration for $name {
+            const NAMES: &'static [&'static str] = &[$($as),*];
+
+            fn number(self) -> u64 {
+                self as u64
+            }
+
+            fn from_number(number: u64) -> Self {
+                let known = [$(Self::$case),*];
+                usize::try_from(number).ok().and_then(|at| known.get(at)).copied()
+                    .unwrap_or(Self::Unknown)
+            }
+        }
+    )*};
+}
+
+pub(super) use {enumerations, messages};
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::messages::{
+        Compare, CompareTarget, KeyValue, LeaseTimeToLiveResponse, PutRequest, RangeRequest,
+        RequestOp, TxnRequest, WatchCreateRequest, WatchFilter, WatchRequest,
+    };
+    use super::*;
+
+    fn transaction() -> TxnRequest {
+        let put = PutRequest {
+            key: b"lock/7".to_vec(),
+            value: vec![0, 255],
+            lease: i64::MAX,
+            ..PutRequest::default()
+        };
+        let range = RangeRequest { key: b"lock/".to_vec(), limit: 1, ..RangeRequest::default() };
+        TxnRequest {
+            compare: vec![Compare {
+                target: Named(CompareTarget::Create),
+                key: b"lock/7".to_vec(),
+                create_revision: Some(0),
+                ..Compare::default()
+            }],
+            success: vec![
+                RequestOp { request_put: Some(put), ..RequestOp::default() },
+                RequestOp { request_range: Some(range), ..RequestOp::default() },
+            ],
+            failure: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_protocol_buffers() {
+        let kv = KeyValue {
+            key: b"k".to_vec(),
+            create_revision: 300,
+            mod_revision: -1,
+            ..KeyValue::default()
+        };
+        let minus_one = [0x18, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+        let bytes = [&[0x0a, 1, b'k', 0x10, 0xac, 2][..], &minus_one].concat();
+        assert_eq!(kv.bytes(), bytes);
+        assert_eq!(KeyValue::decode(&bytes), Ok(kv));
+        // A field of a later version, of each type, is skipped.
+        let later = [&[0xa0, 6, 1, 0xa1, 6][..], &[0; 8], &[0xa5, 6], &[0; 4], &[0xa2, 6, 1, 0]];
+        assert_eq!(KeyValue::decode(&later.concat()), Ok(KeyValue::default()));
+        for wrong in [&[0x0a, 2, b'k'][..], &[0x08, 1], &[0x10], &[0x13], &[255; 11], &[0x0a, 255]]
+        {
+            assert!(KeyValue::decode(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_the_same_after_both_ways() {
+        let message = transaction();
+        assert_eq!(TxnRequest::decode(&message.bytes()), Ok(message.clone()));
+        let json = Value::Object(message.to_json());
+        assert_eq!(TxnRequest::from_json(&json), Ok(message));
+        let keys = vec![b"a".to_vec(), Vec::new()];
+        let times = LeaseTimeToLiveResponse { keys, granted_ttl: 7, ..Default::default() };
+        assert_eq!(LeaseTimeToLiveResponse::decode(&times.bytes()), Ok(times));
+        let create = WatchCreateRequest {
+            filters: vec![Named(WatchFilter::NoDelete), Named(WatchFilter::NoPut)],
+            ..WatchCreateRequest::default()
+        };
+        let watch = WatchRequest { create_request: Some(create), ..WatchRequest::default() };
+        assert_eq!(WatchRequest::decode(&watch.bytes()), Ok(watch));
+    }
+
+    #[test]
+    fn json_is_that_of_the_gateway() {
+        let json = Value::Object(transaction().to_json());
+        assert_eq!(
+            json,
+            json!({
+                "compare": [{"target": "CREATE", "key": "bG9jay83", "create_revision": "0"}],
+                "success": [
+                    {"request_put": {
+                        "key": "bG9jay83", "value": "AP8=", "lease": "9223372036854775807"}},
+                    {"request_range": {"key": "bG9jay8=", "limit": "1"}},
+                ],
+            })
+        );
+        let other = json!({"rangeEnd": "AA==", "limit": 1, "sortOrder": 2, "serializable": true});
+        let range = RangeRequest::from_json(&other).unwrap();
+        assert_eq!((&range.range_end[..], range.limit, range.serializable), (&[0][..], 1, true));
+        for wrong in [
+            json!([]),
+            json!({"no": 1}),
+            json!({"key": 1}),
+            json!({"key": "?"}),
+            json!({"limit": "x"}),
+            json!({"limit": 1.5}),
+            json!({"sort_order": "UP"}),
+            json!({"serializable": 1}),
+        ] {
+            assert!(RangeRequest::from_json(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_are_no_trouble(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(message) = TxnRequest::decode(&bytes) {
+                prop_assert_eq!(TxnRequest::decode(&message.bytes()), Ok(message));
+            }
+            let _ = (WatchRequest::decode(&bytes), LeaseTimeToLiveResponse::decode(&bytes));
+        }
+
+        #[test]
+        fn spoiled_messages_are_no_trouble(
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = transaction().bytes();
+            let place = at.index(bytes.len());
+            bytes[place] = byte;
+            bytes.truncate(cut.index(bytes.len() + 1));
+            let _ = TxnRequest::decode(&bytes);
+        }
+    }
+}

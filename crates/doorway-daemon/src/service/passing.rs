@@ -1,0 +1,216 @@
+//! Calls that a door passes on to the service at another member, because what they are about is at
+//! home there.
+//!
+//! A call and its answer are texts that only the door reads. The member that passes a call on says
+//! every second that its client still waits. If it says so no longer, the call is dropped, and with
+//! it the request of a client that is gone. The answer comes as a message of its own, so a call may
+//! wait for as long as its client does.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use doorway_node::members::BoxedFuture;
+use doorway_protocol::{Code, Refusal};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Service;
+use super::group::Question;
+use crate::sessions::refusals::refusal;
+
+/// How often a member says that the client of a call still waits.
+const REMINDER: Duration = Duration::from_secs(1);
+
+/// After this time without such a word the call is dropped, and without an answer to it the member
+/// counts as away.
+const SILENCE: Duration = Duration::from_secs(4);
+
+/// How many calls of other members may wait at this node.
+const CALLS: usize = 20_000;
+
+/// How many times the answer to a call is sent to a member that does not confirm it.
+const ATTEMPTS: usize = 5;
+
+/// What one service says to another about calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Passing {
+    /// Begin this call of a client of mine. The answer is whether it has begun.
+    Begin { from: String, ticket: u64, call: String },
+    /// My client still waits. The answer is whether the call is known.
+    Waits { from: String, ticket: u64 },
+    /// My client waits no longer.
+    Drop { from: String, ticket: u64 },
+    /// The answer to a call of yours.
+    Done { ticket: u64, answer: String },
+}
+
+/// Carries out a call that another member has passed on.
+pub(crate) type CarryOut = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + Send + Sync>;
+
+/// The calls of other members at this node, and those of this node at others.
+#[derive(Default)]
+pub(super) struct Passed {
+    carry_out: OnceLock<CarryOut>,
+    here: Mutex<HashMap<(String, u64), Here, std::hash::RandomState>>,
+    awaited: Mutex<HashMap<u64, oneshot::Sender<String>, std::hash::RandomState>>,
+    last: AtomicU64,
+}
+
+/// A call of another member.
+struct Here {
+    heard: Instant,
+    task: AbortHandle,
+}
+
+/// A call that waits for its answer at another member. The other member is told if this is dropped
+/// before.
+struct Waiting<'a> {
+    service: &'a Service,
+    node: &'a str,
+    ticket: u64,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let inner = &self.service.0;
+        inner.passed.awaited.lock().remove(&self.ticket);
+        if self.answered {
+            return;
+        }
+        let from = inner.node.name().to_owned();
+        let (service, node) = (self.service.clone(), self.node.to_owned());
+        let gone = Passing::Drop { from, ticket: self.ticket };
+        inner.runtime.spawn(async move { service.tell(&node, gone).await });
+    }
+}
+
+impl Service {
+    /// Carry out the calls that other members pass on by this function.
+    pub(crate) fn carry_out_by(&self, carry_out: CarryOut) {
+        let _ = self.0.passed.carry_out.set(carry_out); // The first door of a service counts.
+    }
+
+    /// Pass a call on to another member, and wait for its answer.
+    pub(crate) async fn pass_on(&self, node: &str, call: String) -> Result<String, Refusal> {
+        let passed = &self.0.passed;
+        // Numbers of an earlier process of this node must not be used again.
+        let first =
+            || u64::from_be_bytes(*crate::secret::random().first_chunk().unwrap_or(&[1; 8]));
+        let _ = passed.last.compare_exchange(0, first(), Ordering::Relaxed, Ordering::Relaxed);
+        let ticket = passed.last.fetch_add(1, Ordering::Relaxed);
+        let (tell, mut answer) = oneshot::channel();
+        passed.awaited.lock().insert(ticket, tell);
+        let mut waiting = Waiting { service: self, node, ticket, answered: false };
+        let from = || self.0.node.name().to_owned();
+        let begun = self.tell(node, Passing::Begin { from: from(), ticket, call }).await;
+        if begun == Some(false) {
+            let text = format!("the node {node} does not serve clients of etcd, or has no room");
+            return Err(refusal(Code::Unavailable, text));
+        }
+        let mut heard = if begun.is_some() { Instant::now() } else { Instant::now() - SILENCE };
+        loop {
+            if heard.elapsed() >= SILENCE {
+                return Err(away(node));
+            }
+            tokio::select! {
+                biased;
+                answer = &mut answer => {
+                    waiting.answered = true;
+                    return answer.map_err(|_| away(node));
+                }
+                () = sleep(REMINDER) => {}
+            }
+            match self.tell(node, Passing::Waits { from: from(), ticket }).await {
+                Some(true) => heard = Instant::now(),
+                // The answer may have come before the other member has forgotten the call.
+                Some(false) => {
+                    waiting.answered = true;
+                    return answer.try_recv().map_err(|_| away(node));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Say something to the service at another member; `None` if it does not answer.
+    async fn tell(&self, node: &str, what: Passing) -> Option<bool> {
+        let question = serde_json::to_vec(&Question::Pass(what)).ok()?;
+        let answer = self.0.node.ask_member(node, question).await?;
+        serde_json::from_slice(&answer).ok()
+    }
+
+    /// Answer what the service at another member says. This must not wait.
+    pub(super) fn hear(&self, what: Passing) -> bool {
+        match what {
+            Passing::Begin { from, ticket, call } => self.begin_passed(from, ticket, call),
+            Passing::Waits { from, ticket } => {
+                let mut here = self.0.passed.here.lock();
+                let call = here.get_mut(&(from, ticket));
+                call.map(|call| call.heard = Instant::now()).is_some()
+            }
+            Passing::Drop { from, ticket } => {
+                let dropped = self.0.passed.here.lock().remove(&(from, ticket));
+                dropped.map(|call| call.task.abort()).is_some()
+            }
+            Passing::Done { ticket, answer } => {
+                let awaited = self.0.passed.awaited.lock().remove(&ticket);
+                awaited.is_some_and(|awaited| awaited.send(answer).is_ok())
+            }
+        }
+    }
+
+    fn begin_passed(&self, from: String, ticket: u64, call: String) -> bool {
+        let Some(carry_out) = self.0.passed.carry_out.get().cloned() else { return false };
+        let mut here = self.0.passed.here.lock();
+        if here.len() >= CALLS || here.contains_key(&(from.clone(), ticket)) {
+            return false;
+        }
+        let (service, key) = (self.clone(), (from.clone(), ticket));
+        let task = self.0.runtime.spawn(async move {
+            let answer = tokio::select! {
+                answer = carry_out(call) => Some(answer),
+                () = service.silent(&key) => None,
+            };
+            let Some(answer) = answer else { return };
+            for _ in 0..ATTEMPTS {
+                let done = Passing::Done { ticket, answer: answer.clone() };
+                if service.tell(&key.0, done).await.is_some() {
+                    break;
+                }
+            }
+            service.0.passed.here.lock().remove(&key);
+        });
+        here.insert((from, ticket), Here { heard: Instant::now(), task: task.abort_handle() });
+        true
+    }
+
+    /// Wait until the member that has passed a call on was silent for too long, and forget the
+    /// call.
+    async fn silent(&self, key: &(String, u64)) {
+        loop {
+            let heard = self.0.passed.here.lock().get(key).map(|call| call.heard);
+            // The task may begin before the table has the call.
+            let until = heard.unwrap_or_else(Instant::now) + SILENCE;
+            if until <= Instant::now() {
+                self.0.passed.here.lock().remove(key);
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+fn away(node: &str) -> Refusal {
+    let text = format!(
+        "the node {node}, at which the lease is at home, does not answer; try again, or use \
+         another lease"
+    );
+    refusal(Code::Unavailable, text)
+}

@@ -1,0 +1,162 @@
+//! Etcd clients that know several nodes of one group, and send each call to another one.
+
+use std::fs;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use doorway_daemon::certificate::certificates;
+use serde_json::{Value, json};
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::common::group::Group;
+use crate::common::{PATIENCE, addresses, until};
+use crate::http::client::{Answer, ask};
+
+/// Three nodes that serve etcd clients.
+pub(super) struct Nodes {
+    pub(super) group: Group,
+    pub(super) addresses: Vec<String>,
+}
+
+impl Nodes {
+    pub(super) fn start() -> Self {
+        let addresses = addresses(3);
+        let at = |index: usize| format!("[etcd]\nlisten = \"{}\"\n", addresses[index]);
+        Self { group: Group::start_each(at), addresses }
+    }
+
+    /// Ask one of the nodes as the client `ci`.
+    fn post(&self, node: usize, path: &str, body: &Value) -> Answer {
+        let stream = self.connect(node);
+        ask(stream, "POST", &format!("/v3/{path}"), &[], Some(body))
+    }
+
+    fn connect(&self, node: usize) -> StreamOwned<ClientConnection, TcpStream> {
+        let read = |name: &str| fs::read(self.group.place.file(name)).expect("a file");
+        let mut roots = RootCertStore::empty();
+        for root in certificates(&read("ca.crt")).expect("certificates") {
+            roots.add(root).expect("a root");
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read("ci.key")).expect("a key");
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots)
+            .with_client_auth_cert(certificates(&read("ci.crt")).expect("certificates"), key)
+            .expect("a client");
+        let host = self.addresses[node].split(':').next().expect("a host").to_owned();
+        let name = ServerName::try_from(host).expect("an address");
+        let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
+        let stream = TcpStream::connect(&self.addresses[node]).expect("somebody listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time can be set");
+        StreamOwned::new(connection, stream)
+    }
+
+    fn lease(&self, node: usize, ttl: i64) -> String {
+        let granted = self.post(node, "lease/grant", &json!({"TTL": ttl})).expect(200);
+        granted["ID"].as_str().expect("a number").to_owned()
+    }
+}
+
+fn text(text: &str) -> String {
+    BASE64.encode(text.as_bytes())
+}
+
+fn lock(name: &str, lease: &str) -> Value {
+    json!({"name": text(name), "lease": lease})
+}
+
+#[test]
+fn every_node_passes_calls_on_to_the_home_of_a_lease() {
+    let nodes = Nodes::start();
+    let lease = nodes.lease(0, 30);
+    let held = nodes.post(1, "lock/lock", &lock("l", &lease)).expect(200);
+    for node in [2, 0, 1] {
+        let alive = nodes.post(node, "lease/keepalive", &json!({"ID": lease})).expect(200);
+        assert_eq!(alive["result"]["TTL"], "30");
+        let found = nodes.post(node, "kv/range", &json!({"key": held["key"]})).expect(200);
+        assert_eq!(found["kvs"][0]["mod_revision"], held["header"]["revision"]);
+    }
+    // A client of another node waits, and gets the lock when the first one leaves it.
+    let other = nodes.lease(2, 30);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| nodes.post(1, "lock/lock", &lock("l", &other)));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        nodes.post(2, "lock/unlock", &json!({"key": held["key"]})).expect(200);
+        let next = waiting.join().expect("it ends").expect(200);
+        let revision = |value: &Value| {
+            let text = value["header"]["revision"].as_str().expect("a text").to_owned();
+            text.parse::<u64>().expect("a number")
+        };
+        assert!(revision(&next) > revision(&held), "the fence grows");
+    });
+    nodes.post(0, "lease/revoke", &json!({"ID": other})).expect(200);
+    let gone = nodes.post(1, "lease/keepalive", &json!({"ID": other})).expect(200);
+    assert_eq!(gone["result"].get("TTL"), None);
+}
+
+#[test]
+fn a_bare_key_is_found_and_deleted_through_any_node() {
+    let nodes = Nodes::start();
+    let lease = nodes.lease(0, 30);
+    let acquire = |value: &str, lease: &str| {
+        json!({
+            "compare": [{"key": text("k"), "target": "VERSION", "version": 0}],
+            "success": [{"request_put": {"key": text("k"), "value": text(value), "lease": lease}}],
+            "failure": [{"request_range": {"key": text("k")}}],
+        })
+    };
+    let held = nodes.post(1, "kv/txn", &acquire("mine", &lease)).expect(200);
+    assert_eq!(held["succeeded"], true, "{held}");
+    let other = nodes.lease(2, 30);
+    let refused = nodes.post(2, "kv/txn", &acquire("yours", &other)).expect(200);
+    let holder = &refused["responses"][0]["response_range"]["kvs"][0];
+    assert_eq!(holder["value"], text("mine"), "{refused}");
+    assert_eq!(holder["mod_revision"], held["header"]["revision"]);
+    let release = json!({
+        "compare": [{"key": text("k"), "target": "VALUE", "value": text("mine")}],
+        "success": [{"request_delete_range": {"key": text("k")}}],
+    });
+    assert_eq!(nodes.post(2, "kv/txn", &release).expect(200)["succeeded"], true);
+    let next = nodes.post(1, "kv/txn", &acquire("yours", &other)).expect(200);
+    assert_eq!(next["succeeded"], true, "{next}");
+}
+
+#[test]
+fn a_call_that_is_given_up_is_withdrawn_at_the_home_of_its_lease() {
+    let nodes = Nodes::start();
+    let (one, other) = (nodes.lease(0, 30), nodes.lease(2, 30));
+    let held = nodes.post(0, "lock/lock", &lock("l", &one)).expect(200);
+    let mut stream = nodes.connect(1);
+    let body = lock("l", &other).to_string();
+    let request = crate::http::client::request("POST", "/v3/lock/lock", &[], Some(body.as_str()));
+    std::io::Write::write_all(&mut stream, &request).expect("it is sent");
+    std::io::Write::flush(&mut stream).expect("it is sent");
+    let keys = || {
+        let left = nodes.post(2, "lease/timetolive", &json!({"ID": other, "keys": true}));
+        left.expect(200).get("keys").is_some()
+    };
+    until("it waits", keys);
+    drop(stream);
+    until("it waits no longer", || !keys());
+    nodes.post(0, "lock/unlock", &json!({"key": held["key"]})).expect(200);
+}
+
+#[test]
+fn a_call_about_a_lease_of_a_node_that_is_away_gets_a_sentence() {
+    let mut nodes = Nodes::start();
+    let lease = nodes.lease(0, 30);
+    nodes.group.nodes[0].kill();
+    let alive = json!({"ID": lease});
+    until("the node counts as away", || nodes.post(1, "lease/keepalive", &alive).status == 503);
+    let refused = nodes.post(2, "lock/lock", &lock("l", &lease)).expect(503);
+    let told = refused["error"].as_str().expect("a text");
+    assert!(told.contains("the node n1") && told.contains("does not answer"), "{told}");
+}

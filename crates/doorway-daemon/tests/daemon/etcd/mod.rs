@@ -1,0 +1,9 @@
+//! The gRPC of etcd and its JSON gateway at a real service.
+
+mod client;
+mod gateway;
+mod group;
+mod programs;
+mod remote;
+mod streams;
+mod trouble;

@@ -1,0 +1,299 @@
+//! Real etcd clients, as they are.
+//!
+//! `cargo xtask test` installs them and runs these tests. `ETCDCTL` names several versions of
+//! etcdctl, with colons between their paths. `ETCD_PYTHON` is a Python with aetcd and etcd3gw, and
+//! `ETCETRA_PYTHON` one with etcetra.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::group::Nodes;
+use crate::common::daemon::{Daemon, signal};
+use crate::common::{addresses, group, until};
+
+/// The versions of etcdctl.
+fn versions() -> Vec<String> {
+    let versions = std::env::var("ETCDCTL").unwrap_or_else(|_| "etcdctl".to_owned());
+    versions.split(':').map(str::to_owned).collect()
+}
+
+fn python(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} names a Python"))
+}
+
+/// A node that serves etcd clients at this address.
+fn node() -> (Daemon, String) {
+    let address = addresses(1).remove(0);
+    (group::remote(&format!("[etcd]\nlisten = \"{address}\"\n")), address)
+}
+
+fn etcdctl(program: &str, place: &Path, endpoints: &[&str], words: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["60", program, "--endpoints", &endpoints.join(",")]);
+    for (option, file) in [("--cacert", "ca.crt"), ("--cert", "ci.crt"), ("--key", "ci.key")] {
+        command.arg(option).arg(place.join(file));
+    }
+    command.args(words).env("ETCDCTL_API", "3").env_remove("ETCDCTL");
+    command
+}
+
+fn text(run: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
+    format!("{out}{err}")
+}
+
+fn run(command: &mut Command) -> String {
+    let run = command.output().expect("it runs");
+    assert!(run.status.success(), "{command:?}: {}", text(&run));
+    String::from_utf8_lossy(&run.stdout).into_owned()
+}
+
+/// The fence of a run that has printed it.
+fn fence(said: &str) -> u64 {
+    let line = said.lines().find_map(|line| line.strip_prefix("ETCD_LOCK_REV="));
+    line.and_then(|fence| fence.parse().ok()).unwrap_or_else(|| panic!("{said}"))
+}
+
+#[test]
+#[ignore = "it needs etcdctl"]
+fn etcdctl_locks_elects_and_keeps_leases() {
+    let (daemon, address) = node();
+    let place = daemon.place.path();
+    let mut last = 0;
+    for program in versions() {
+        let ctl = |words: &[&str]| etcdctl(&program, place, &[&address], words);
+        let said = run(&mut ctl(&["lock", "l", "--", "env"]));
+        assert!(said.contains("ETCD_LOCK_KEY=l/"), "{said}");
+        assert!(fence(&said) > last, "{said}");
+        last = fence(&said);
+        // A command that fails ends with its own status, and the lock is free again.
+        let failed = ctl(&["lock", "l", "--", "false"]).output().expect("it runs");
+        assert_eq!(failed.status.code(), Some(1), "{}", text(&failed));
+        let granted = run(&mut ctl(&["lease", "grant", "30"]));
+        let lease = granted.split(' ').nth(1).expect("a lease").to_owned();
+        let times = run(&mut ctl(&["lease", "timetolive", &lease]));
+        assert!(times.contains("granted with TTL(30s)"), "{times}");
+        let alive = run(&mut ctl(&["lease", "keep-alive", "--once", &lease]));
+        assert!(alive.contains("TTL(30)"), "{alive}");
+        run(&mut ctl(&["lease", "revoke", &lease]));
+        assert!(!ctl(&["lease", "revoke", &lease]).status().expect("it runs").success());
+        let other = ctl(&["put", "k", "v"]).output().expect("it runs");
+        assert!(!other.status.success() && text(&other).contains("creates none"));
+        let mut leader = Background::new(&mut ctl(&["elect", &format!("e{last}"), "me"]), place);
+        leader.until("me");
+        let seen = Background::new(&mut ctl(&["elect", "-l", &format!("e{last}")]), place);
+        seen.until("me");
+        let mut next = Background::new(&mut ctl(&["elect", &format!("e{last}"), "you"]), place);
+        thread::sleep(Duration::from_millis(300));
+        assert!(!next.said().contains("you"), "there is one leader");
+        signal(&leader.child, Signal::INT);
+        let _ = leader.child.wait();
+        next.until("you");
+        seen.until("you");
+        let _ = next.child.kill();
+    }
+}
+
+/// A program that runs, and writes what it says into a file.
+struct Background {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Background {
+    fn new(command: &mut Command, place: &Path) -> Self {
+        let file = place.join(crate::common::fresh());
+        let out = fs::File::create(&file).expect("a file");
+        // Without `timeout`, so that signals reach the program itself.
+        let words: Vec<_> = command.get_args().skip(1).map(ToOwned::to_owned).collect();
+        let mut direct = Command::new(&words[0]);
+        direct.args(&words[1..]).env("ETCDCTL_API", "3").env_remove("ETCDCTL");
+        let child = direct.stdout(out).stderr(Stdio::null()).spawn().expect("it runs");
+        Self { child, file }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.file).unwrap_or_default()
+    }
+
+    fn until(&self, line: &str) {
+        until(line, || self.said().lines().any(|said| said == line));
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+#[ignore = "it needs etcdctl"]
+fn a_killed_holder_loses_its_lock_and_an_interrupted_client_waits_no_longer() {
+    let (daemon, address) = node();
+    let place = daemon.place.path();
+    for program in versions() {
+        let ctl = |words: &[&str]| etcdctl(&program, place, &[&address], words);
+        let hold = ["lock", "--ttl", "3", "l", "--", "sh", "-c", "echo in; exec sleep 60"];
+        let mut holder = Background::new(&mut ctl(&hold), place);
+        holder.until("in");
+        let waits = ["lock", "--ttl", "3", "l", "--", "echo", "never"];
+        let mut waiter = Background::new(&mut ctl(&waits), place);
+        let waiting = || daemon.client().inspect("l").unwrap().waiters.len();
+        until("it waits", || waiting() == 1);
+        signal(&waiter.child, Signal::INT);
+        let _ = waiter.child.wait();
+        until("it waits no longer", || waiting() == 0);
+        assert_eq!(waiter.said(), "");
+        let _ = holder.child.kill();
+        let killed = Instant::now();
+        let said = run(&mut ctl(&["lock", "l", "--", "env"]));
+        assert!(fence(&said) > 0);
+        let took = killed.elapsed();
+        assert!(took > Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
+    }
+}
+
+/// Makes the command that enters the lock once.
+type Worker = Box<dyn Fn() -> Command + Send>;
+
+/// One line that a worker wrote: whether it went in or out, its fence, and when.
+#[derive(Debug)]
+struct Line {
+    inside: bool,
+    fence: u64,
+    at: u128,
+    who: String,
+}
+
+/// Check that the workers were inside one after another, and that their fences grew.
+fn judge(log: &Path) -> Vec<Line> {
+    let log = fs::read_to_string(log).expect("somebody was inside");
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let mut next = || words.next().unwrap_or_else(|| panic!("{line:?}")).to_owned();
+        let (what, fence, at, who) = (next(), next(), next(), next());
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{line:?}"));
+        Line { inside: what == "in", fence: number(&fence) as u64, at: number(&at), who }
+    };
+    let mut lines: Vec<Line> = log.lines().map(line).collect();
+    lines.sort_by_key(|line| line.at);
+    let mut last = 0;
+    for pair in lines.chunks(2) {
+        let [one, other] = pair else { panic!("somebody is still inside: {pair:?}") };
+        assert!(one.inside && !other.inside, "two are inside: {one:?}, {other:?}");
+        assert_eq!(one.fence, other.fence, "two are inside: {one:?}, {other:?}");
+        assert!(one.fence > last, "the fence did not grow: {last}, {one:?}");
+        last = one.fence;
+    }
+    lines
+}
+
+#[test]
+#[ignore = "it needs etcdctl, aetcd, etcd3gw and etcetra"]
+fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
+    let mut nodes = Nodes::start();
+    let place = nodes.group.place.path().to_owned();
+    let (log, clients) = (place.join("log"), script("clients.py"));
+    let inside = format!(
+        "echo in $ETCD_LOCK_REV $(date +%s%N) $0 >> {log}; sleep 0.02; \
+         echo out $ETCD_LOCK_REV $(date +%s%N) $0 >> {log}",
+        log = log.display()
+    );
+    let addresses = nodes.addresses.clone();
+    let mut workers: Vec<(String, Worker)> = Vec::new();
+    for (version, program) in versions().into_iter().enumerate() {
+        for shift in 0..3 {
+            let name = format!("etcdctl-{version}-{shift}");
+            let (place, program) = (place.clone(), program.clone());
+            let (addresses, inside, who) = (addresses.clone(), inside.clone(), name.clone());
+            workers.push((
+                name,
+                Box::new(move || {
+                    // Each worker begins with another node, and knows all of them.
+                    let mut all: Vec<&str> = addresses.iter().map(String::as_str).collect();
+                    all.rotate_left(shift);
+                    let words = ["lock", "--ttl", "5", "shared", "--", "sh", "-c", &inside, &who];
+                    etcdctl(&program, &place, &all, &words)
+                }),
+            ));
+        }
+    }
+    let sockets: Vec<String> = nodes.group.nodes.iter().map(|it| it.socket.clone()).collect();
+    for (client, variable) in
+        [("aetcd", "ETCD_PYTHON"), ("etcd3gw", "ETCD_PYTHON"), ("etcetra", "ETCETRA_PYTHON")]
+    {
+        let (python, clients, place) = (python(variable), clients.clone(), place.clone());
+        let (address, socket, log) = (addresses[1].clone(), sockets[2].clone(), log.clone());
+        workers.push((
+            client.to_owned(),
+            Box::new(move || {
+                let mut command = Command::new("timeout");
+                command.args(["60", &python, "-B"]).arg(&clients);
+                command.args([client, "enter", &address, &socket]).arg(&place).arg(&log);
+                command
+            }),
+        ));
+    }
+    kill_while_they_work(&mut nodes, workers);
+    let lines = judge(&log);
+    let mut names: Vec<&str> = lines.iter().map(|line| line.who.as_str()).collect();
+    names.sort_unstable();
+    let entries = names.len() / 2;
+    names.dedup();
+    eprintln!("{entries} entries of {names:?}");
+    assert_eq!(names.len(), 3 * versions().len() + 3, "every client was inside");
+    assert!(entries > 50, "{entries} entries");
+}
+
+/// Let workers do what they do again and again, and kill one node after another meanwhile.
+fn kill_while_they_work(nodes: &mut Nodes, workers: Vec<(String, Worker)>) {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (_, worker) in workers {
+            let over = &over;
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    // A client of a node that was killed may fail.
+                    let _ = worker().output();
+                }
+            });
+        }
+        for round in 0..6 {
+            thread::sleep(Duration::from_secs(3));
+            let node = &mut nodes.group.nodes[round % 3];
+            node.kill();
+            thread::sleep(Duration::from_millis(300));
+            node.spawn();
+            node.ready();
+        }
+        thread::sleep(Duration::from_secs(3));
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/daemon/etcd").join(name)
+}
+
+#[test]
+#[ignore = "it needs aetcd, etcd3gw and etcetra"]
+fn python_clients_lock() {
+    let (daemon, address) = node();
+    for (client, variable) in
+        [("aetcd", "ETCD_PYTHON"), ("etcd3gw", "ETCD_PYTHON"), ("etcetra", "ETCETRA_PYTHON")]
+    {
+        let mut command = Command::new("timeout");
+        command.args(["60", &python(variable), "-B"]).arg(script("clients.py"));
+        command.args([client, "check", &address, &daemon.socket]).arg(daemon.place.path());
+        let said = run(&mut command);
+        assert!(said.contains("all is well"), "{said}");
+    }
+}

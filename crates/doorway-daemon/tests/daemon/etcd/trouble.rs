@@ -1,0 +1,89 @@
+//! Etcd clients that are slow, too many, or malformed.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use super::client::{Grpc, bytes, fails, framed, inside, int};
+use crate::server::{self, Server};
+
+#[test]
+fn malformed_calls_fail_and_others_go_on() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let send = |raw: Vec<u8>| {
+        let mut stream = grpc.open("etcdserverpb.KV/Txn", &[]);
+        stream.send_bytes(raw);
+        stream.next().map(Option::unwrap_or_default)
+    };
+    fails(send(framed(&[0xff; 20])), 3, &["cannot be read"]);
+    fails(send(framed(&[0x0a, 200])), 3, &["cannot be read"]);
+    fails(send(vec![1, 0, 0, 0, 0]), 12, &["compressed"]);
+    fails(send(vec![0, 255, 255, 255, 255]), 8, &["65536 at most"]);
+    fails(send(framed(&[])), 3, &["not a transaction of a lock client"]);
+    fails(grpc.call("etcdserverpb.KV/Compact", &[]), 12, &["KV/Compact", "docs/etcd.md"]);
+    fails(grpc.call("no/such", &[]), 12, &["no/such"]);
+    let serving = grpc.call("grpc.health.v1.Health/Check", &[]).unwrap();
+    assert_eq!(serving.int(1), 1);
+    grpc.lease(5);
+}
+
+#[test]
+fn random_bytes_end_only_their_own_connection() {
+    let server = Server::new();
+    let witness = Grpc::of(&server);
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 56) as u8
+    };
+    for round in 0..40 {
+        let mut stream = server::connect(&server.name).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let mut raw = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        if round % 2 == 0 {
+            raw.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]); // Settings, so that frames follow.
+        }
+        raw.extend((0..500).map(|_| random()));
+        let _ = stream.write_all(&raw);
+        let mut said = Vec::new();
+        let _ = stream.read_to_end(&mut said);
+    }
+    witness.lease(5);
+    drop(witness);
+    server.until("all are gone", |service| service.connections() == 0);
+}
+
+#[test]
+fn one_stream_watches_a_limited_number_of_keys() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let mut stream = grpc.open("etcdserverpb.Watch/Watch", &[]);
+    for number in 0..257 {
+        stream.send(&[inside(1, &[bytes(1, format!("k{number}"))])]);
+        let created = stream.next().unwrap().unwrap();
+        assert_eq!((created.int(3), created.int(4)), (1, i64::from(number == 256)), "{number}");
+    }
+    // One that is cancelled makes room.
+    stream.send(&[inside(2, &[int(1, 7)])]);
+    assert_eq!(stream.next().unwrap().unwrap().int(4), 1);
+    stream.send(&[inside(1, &[bytes(1, "a"), bytes(2, "b")])]);
+    let refused = stream.next().unwrap().unwrap();
+    assert!(refused.int(4) == 1 && refused.text(6).contains("cannot be watched"));
+    stream.send(&[inside(1, &[bytes(1, "again")])]);
+    assert_eq!(stream.next().unwrap().unwrap().int(4), 0);
+}
+
+#[test]
+fn a_request_whose_client_vanishes_ends_with_its_lease() {
+    let server = Server::new();
+    let holder = Grpc::of(&server);
+    let lease = holder.lease(30);
+    holder.call("v3lockpb.Lock/Lock", &[bytes(1, "l"), int(2, lease)]).unwrap();
+    let gone = Grpc::of(&server);
+    let other = gone.lease(1);
+    gone.call("etcdserverpb.KV/Txn", &super::client::queue_txn("l", other)).unwrap();
+    server.waiting(1);
+    drop(gone);
+    server.waiting(0);
+    assert_eq!(server.service.held(), 1);
+}
