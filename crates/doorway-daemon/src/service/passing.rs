@@ -30,6 +30,10 @@ const REMINDER: Duration = Duration::from_secs(1);
 /// counts as away.
 const SILENCE: Duration = Duration::from_secs(4);
 
+/// How long a call waits until its member is connected, and how often it looks.
+const STARTING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
 /// How many calls of other members may wait at this node.
 const CALLS: usize = 20_000;
 
@@ -99,6 +103,7 @@ impl Service {
 
     /// Pass a call on to another member, and wait for its answer.
     pub(crate) async fn pass_on(&self, node: &str, call: String) -> Result<String, Refusal> {
+        self.connected_to(node).await;
         let passed = &self.0.passed;
         // Numbers of an earlier process of this node must not be used again.
         let first =
@@ -136,6 +141,14 @@ impl Service {
                 }
                 None => {}
             }
+        }
+    }
+
+    /// Wait for a while until a member is connected: it may be starting.
+    async fn connected_to(&self, node: &str) {
+        let until = Instant::now() + STARTING;
+        while Instant::now() < until && self.0.node.away().iter().any(|(name, _)| name == node) {
+            sleep(LOOK).await;
         }
     }
 
