@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::home::{Client, HomeCall, HomeReply, KeyAsk, KeyState};
 use super::keys::{self, Key};
 use super::messages::{
@@ -29,6 +31,8 @@ pub(super) struct Calls {
     pub(super) routes: Arc<Routes>,
     pub(super) client: Client,
     pub(super) identity: Identity,
+    /// One permit for each key that the connection may watch.
+    pub(super) watches: Arc<Semaphore>,
 }
 
 /// What the headers of responses say about the node.

@@ -15,7 +15,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -41,6 +41,9 @@ pub(crate) const PREFACE: &[u8] = b"PRI ";
 
 /// How many calls of one connection may run at a time.
 const CALLS: u32 = 1000;
+
+/// How many keys one connection may watch at a time.
+const WATCHES: usize = 1024;
 
 /// How many heartbeats of one stream may wait for their answers.
 const BEATS: usize = 256;
@@ -70,6 +73,7 @@ pub(super) struct Connection {
     principal: Option<Arc<Principal>>,
     remote: bool,
     connected: Connected,
+    watches: Arc<Semaphore>,
 }
 
 /// Serve a connection.
@@ -93,7 +97,8 @@ pub(super) async fn serve(shared: Arc<Shared>, mut stream: BufferedStream, peer:
         return http::refuse(stream, refusal.into()).await;
     }
     let outbox = Arc::clone(&connected.outbox);
-    let connection = Arc::new(Connection { shared, principal, remote, connected });
+    let watches = Arc::new(Semaphore::new(WATCHES));
+    let connection = Arc::new(Connection { shared, principal, remote, connected, watches });
     let known = Arc::clone(&connection);
     let unknown = async move {
         sleep(HELLO).await;
@@ -205,7 +210,8 @@ impl Connection {
         let principal = self.identify(headers)?;
         let client = Client { principal, remote: self.remote };
         let routes = Arc::clone(&self.shared.routes);
-        Ok(Calls { routes, client, identity: self.shared.identity })
+        let (identity, watches) = (self.shared.identity, Arc::clone(&self.watches));
+        Ok(Calls { routes, client, identity, watches })
     }
 
     fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Status> {

@@ -9,6 +9,7 @@
 //! once, and those of other members after half a second.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::Name;
@@ -335,7 +336,16 @@ impl Watches {
             return Err(Status::invalid(format!("there is a watch with the number {id} already")));
         }
         self.last = self.last.max(id);
-        let seeing = self.calls.clone().see(id, watched, request, self.tell.clone());
+        let permit = Arc::clone(&self.calls.watches).try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            let text = "this connection watches as many keys as a connection may";
+            Status::new(Code::ResourceExhausted, text)
+        })?;
+        let seen = self.calls.clone().see(id, watched, request, self.tell.clone());
+        let seeing = async move {
+            let _permit = permit;
+            seen.await;
+        };
         self.running.insert(id, self.tasks.spawn(seeing));
         Ok(id)
     }

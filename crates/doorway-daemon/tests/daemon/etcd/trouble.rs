@@ -74,6 +74,28 @@ fn one_stream_watches_a_limited_number_of_keys() {
 }
 
 #[test]
+fn one_connection_watches_a_limited_number_of_keys() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let mut streams: Vec<_> = (0..5).map(|_| grpc.open("etcdserverpb.Watch/Watch", &[])).collect();
+    let mut refused = Vec::new();
+    for number in 0..1030 {
+        let stream = &mut streams[number / 250];
+        stream.send(&[inside(1, &[bytes(1, format!("k{number}"))])]);
+        let created = stream.next().unwrap().unwrap();
+        if created.int(4) == 1 {
+            assert!(created.text(6).contains("a connection may"), "{}", created.text(6));
+            refused.push(number);
+        }
+    }
+    assert_eq!(refused, (1024..1030).collect::<Vec<_>>());
+    let other = Grpc::of(&server);
+    let mut stream = other.open("etcdserverpb.Watch/Watch", &[]);
+    stream.send(&[inside(1, &[bytes(1, "k")])]);
+    assert_eq!(stream.next().unwrap().unwrap().int(4), 0, "others are not affected");
+}
+
+#[test]
 fn a_request_whose_client_vanishes_ends_with_its_lease() {
     let server = Server::new();
     let holder = Grpc::of(&server);
