@@ -27,6 +27,13 @@ def program() -> str:
     return os.environ.get("DOORWAY") or shutil.which("doorway") or "doorway"
 
 
+def _is_stopped(pid: int) -> bool:
+    """Have all threads of a process stopped?"""
+    stats = pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
+    # After the name, which is in parentheses, comes the state.
+    return all(stat.read_text().rsplit(") ", 1)[1].startswith("T") for stat in stats)
+
+
 def until(what: str, is_so: Callable[[], bool]) -> None:
     """Wait until something is so."""
     end = time.monotonic() + PATIENCE
@@ -87,9 +94,12 @@ class Node:
         return done.returncode
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the node."""
+        """Send a signal to the node. After SIGSTOP, wait until all its threads have stopped."""
         assert self._process is not None
         self._process.send_signal(number)
+        pid = self._process.pid
+        if number == signal.SIGSTOP:
+            until("it has stopped", lambda: _is_stopped(pid))
 
     def kill(self) -> None:
         """Kill the node, as in a crash."""

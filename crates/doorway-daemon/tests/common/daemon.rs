@@ -84,10 +84,23 @@ pub(crate) fn again(test: &str, variable: &str, value: &str) -> Command {
     command
 }
 
-/// Send a signal to a child.
+/// Send a signal to a child. After SIGSTOP, wait until all its threads have stopped.
 pub(crate) fn signal(process: &Child, signal: Signal) {
     let pid = Pid::from_raw(process.id().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
+    if signal == Signal::STOP {
+        until("it has stopped", || is_stopped(process.id()));
+    }
+}
+
+/// Have all threads of a process stopped?
+fn is_stopped(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        // After the name, which is in parentheses, comes the state. A thread may end meanwhile.
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    })
 }
 
 /// A service in a process of its own, which is killed when this value is dropped.
