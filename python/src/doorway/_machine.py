@@ -805,8 +805,10 @@ class SessionMachine:
         """When the node counts as silent, although its connection must not be closed, because the
         session would end with it. Then requests are refused that a node answers at once."""
         kept = self._phase is Phase.TALKING and self._ends_with_connection()
+        if not kept or self._lease() is not None:
+            return NEVER
         pending = self._first_at_once()
-        if pending is None or not kept or self._lease() is not None:
+        if pending is None:
             return NEVER
         return self._no_answer_at(max(self._heard, pending.since))
 

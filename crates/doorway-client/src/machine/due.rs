@@ -126,8 +126,10 @@ impl SessionMachine {
     /// session would end with it. Then requests are refused that a node answers at once.
     fn silent_at(&self) -> Moment {
         let kept = self.phase == Phase::Talking && self.ends_with_connection();
-        let expires = self.session.as_ref().is_some_and(OpenSession::expires);
-        match self.first_at_once().filter(|_| kept && !expires) {
+        if !kept || self.session.as_ref().is_some_and(OpenSession::expires) {
+            return Moment::NEVER;
+        }
+        match self.first_at_once() {
             Some(pending) => self.no_answer_at(self.heard.max(pending.since)),
             None => Moment::NEVER,
         }

@@ -95,7 +95,9 @@ pub(crate) fn serve(file: &str) {
     let settings = Settings::load(Path::new(file), &Overrides::default()).unwrap();
     let doors = Doors::from_settings(&settings).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(serve::run(settings, doors, std::future::pending())).unwrap();
+    // A server that is started in the background may ignore this signal unless it waits for it.
+    let stop = async { drop(tokio::signal::ctrl_c().await) };
+    runtime.block_on(serve::run(settings, doors, stop)).unwrap();
 }
 
 fn redis(placement: Placement, certificates: &Path) -> Result<Running, String> {

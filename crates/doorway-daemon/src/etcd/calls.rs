@@ -1,7 +1,7 @@
 //! The calls of one client: what all of them need, leases, locks and elections.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
@@ -96,9 +96,18 @@ impl Calls {
         request: LeaseKeepAliveRequest,
     ) -> Result<LeaseKeepAliveResponse, Status> {
         let id = request.id;
+        let asked = Instant::now();
         let reply = self.routes.at_home(&self.client, id, HomeCall::KeepAlive(id)).await;
+        // The lease counts from when its home heard of this, and the client from when it is told.
+        let late = asked.elapsed().as_secs();
+        let late = i64::try_from(if late > 0 { late + 1 } else { 0 }).unwrap_or(i64::MAX);
         let ttl = match reply {
-            Ok(HomeReply::Time { left, .. }) => left,
+            Ok(HomeReply::Time { left, .. }) if left <= 0 => 0,
+            Ok(HomeReply::Time { left, .. }) if left > late => left - late,
+            Ok(HomeReply::Time { .. }) => {
+                let text = "the node at which the lease is at home answered too late";
+                return Err(Status::new(Code::Unavailable, text));
+            }
             Ok(_) => return Err(Status::unexpected()),
             // A lease that does not exist is no error here, but has no time left.
             Err(status) if status.code == Code::NotFound => 0,

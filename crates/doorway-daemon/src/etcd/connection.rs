@@ -235,7 +235,8 @@ impl Connection {
         };
         self.connected.belongs(&principal)?;
         // The settings may have been reloaded since the connection was made.
-        Ok(self.connected.principal().unwrap_or(principal))
+        let known = self.connected.principal().filter(|known| known.name == principal.name);
+        Ok(known.unwrap_or(principal))
     }
 
     async fn authenticate(&self, messages: Messages) -> Result<AuthenticateResponse, Status> {

@@ -21,7 +21,7 @@ use super::messages::KeyValue;
 use super::status::{Code, Status};
 use super::{keys, label};
 use crate::principal::Principal;
-use crate::service::{ASKING, Service};
+use crate::service::{ASKING, Service, secret};
 use crate::sessions::standing::StandingKey;
 use crate::sessions::{Answer, Call, StandingAsk};
 
@@ -212,7 +212,7 @@ impl Homes {
         Arc::new(Self {
             service: service.clone(),
             home,
-            revisions: Revisions::new(home),
+            revisions: Revisions::new(home, random()),
             table: Mutex::default(),
         })
     }
@@ -443,7 +443,7 @@ impl Homes {
         let session = self.session(client, lease)?;
         let asked = StandingAsk {
             lease: number,
-            request: request_of(&value),
+            request: request_of(&lock, &value),
             ask: ask_for(&lock, Wait::No),
             joins: false,
             label: Some(label::of(&value, lease)),
@@ -507,7 +507,7 @@ impl Homes {
         }
         let same = match self.entry(session, lock) {
             Some(entry) => entry.bare && entry.told.lock().value == value,
-            None => held.request == request_of(value),
+            None => held.request == request_of(lock, value),
         };
         let entry = self.known(client, lease, lock).filter(|_| same);
         let Some(entry) = entry else { return Ok(false) };
@@ -616,9 +616,12 @@ impl Homes {
     fn key_of(&self, entry: &Entry) -> Option<KeyState> {
         let known = self.service.standing_key(entry.session, &entry.lock);
         let known = known.filter(|known| entry.is(known))?;
+        // A grant counts when it may be told: before that, the node may not last for it.
+        let told = matches!(*entry.state.borrow(), State::Held);
+        let fence = known.fence.filter(|_| told);
         let mut told = entry.told.lock();
         // A key that holds its lock before its client knows of it was created by its grant.
-        let first = known.fence.map_or(entry.revision, |fence| fence.get().cast_signed());
+        let first = fence.map_or(entry.revision, |fence| fence.get().cast_signed());
         let created = *told.created.get_or_insert(first);
         Some(KeyState {
             lease: entry.lease,
@@ -626,7 +629,7 @@ impl Homes {
             bare: entry.bare,
             revision: entry.revision,
             created,
-            fence: known.fence,
+            fence,
             value: told.value.clone(),
             version: told.version,
         })
@@ -693,10 +696,10 @@ fn ask_for(lock: &Name, wait: Wait) -> Ask {
     Ask { lock: lock.clone(), mode: Mode::Exclusive, permits: None, wait }
 }
 
-/// The number of the request for a bare key with this value, by which the key is found after a
-/// crash of the node.
-fn request_of(value: &[u8]) -> u64 {
-    let hash = digest(&SHA256, value);
+/// The number of the request for a lock by a bare key with this value, by which the key is found
+/// after a crash of the node. One lease may use the same value for several locks.
+fn request_of(lock: &Name, value: &[u8]) -> u64 {
+    let hash = digest(&SHA256, &[lock.as_str().as_bytes(), &[0], value].concat());
     let first = hash.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
     first | BARE
 }
@@ -716,6 +719,11 @@ fn name(text: &str) -> Result<Name, Status> {
 /// Whole seconds. A client must not count on more than there are.
 fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// A random number.
+fn random() -> u32 {
+    secret().0.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
 fn since_2026() -> u64 {

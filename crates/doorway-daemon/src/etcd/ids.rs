@@ -62,13 +62,15 @@ pub(super) struct Revisions {
 }
 
 impl Revisions {
-    pub(super) fn new(home: Home) -> Self {
-        Self { home, last: AtomicU64::new(0) }
+    /// `random` tells the numbers of this process from those of earlier ones if the clock is so
+    /// wrong that it shows a time before 2026.
+    pub(super) fn new(home: Home, random: u32) -> Self {
+        Self { home, last: AtomicU64::new(random.into()) }
     }
 
-    /// A revision that no other request has, of this or an earlier process. It is odd: the one
-    /// before it belongs to the key that a waiting client is shown as its predecessor. `ms` are the
-    /// milliseconds since the beginning of 2026.
+    /// A revision that no other request has, of this process, or of an earlier one unless the clock
+    /// was set back. It is odd: the one before it belongs to the key that a waiting client is shown
+    /// as its predecessor. `ms` are the milliseconds since the beginning of 2026.
     pub(super) fn next(&self, ms: u64) -> i64 {
         let now = ms << BURST_BITS;
         let next = |last: u64| Some(now.max(last + 1));
@@ -98,11 +100,11 @@ mod tests {
 
     #[test]
     fn revisions_are_odd_and_grow() {
-        let revisions = Revisions::new(Home::of("a"));
+        let revisions = Revisions::new(Home::of("a"), 0);
         let many: Vec<i64> = (0..1000).map(|at| revisions.next(at / 200)).collect();
         assert!(many.is_sorted_by(|one, other| one < other));
         assert!(many.iter().all(|revision| revision % 2 == 1));
-        let later = Revisions::new(Home::of("a"));
+        let later = Revisions::new(Home::of("a"), 0);
         assert!(later.next(1000) > many[999], "a later process goes on");
     }
 

@@ -14,7 +14,6 @@ use super::label;
 use super::status::{Code, Status};
 use crate::principal::{Allowed, Principal, Right, Rights};
 use crate::service::Service;
-use crate::sessions::refusals::stopping;
 
 /// A call as it is passed on, with the client that the other node has to trust.
 #[derive(Debug, Serialize, Deserialize)]
@@ -142,12 +141,17 @@ impl Routes {
         let held = self.service().holding(&client.principal, lock).await?;
         let Some(held) = held else { return Ok(None) };
         let call = HomeCall::Holder { lock: lock.to_string() };
-        // A node without this door cannot be asked.
         let key = match self.at(&held.holder.node, client, call).await {
             Ok(HomeReply::Key(key)) => key,
-            _ => None,
+            Ok(_) => return Err(Status::unexpected()),
+            // A node without this door has no keys.
+            Err(status) if status.code == Code::Unimplemented => None,
+            Err(status) => return Err(status),
         };
-        let key = key.filter(|key| key.fence == Some(held.holder.fence));
+        if key.as_ref().is_some_and(|key| key.fence != Some(held.holder.fence)) {
+            let text = format!("the holder of `{lock}` has just changed: ask again");
+            return Err(Status::new(Code::Unavailable, text));
+        }
         Ok(Some(Owner { key, holder: held.holder }))
     }
 }
@@ -170,7 +174,7 @@ fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, St
                 let principal = Arc::new(Principal { name: client, uid: None, rights });
                 homes.carry_out(&Client { principal, remote: true }, call).await
             }
-            (Ok(_), None) => Err(Status::from(stopping())),
+            (Ok(_), None) => Err(Status::unimplemented("this node serves no etcd clients")),
             (Err(_), _) => Err(Status::unimplemented(
                 "the node at which the lease is at home has another version",
             )),

@@ -44,11 +44,17 @@ pub(super) struct Transaction {
     pub(super) failure: Vec<Op>,
 }
 
+/// How many operations a branch of a transaction may have. Clients use three at most.
+const OPERATIONS: usize = 4;
+
 impl Transaction {
     pub(super) fn read(request: &TxnRequest) -> Result<Self, Status> {
         let [compare] = &request.compare[..] else {
             return Err(unknown(&format!("it has {} comparisons", request.compare.len())));
         };
+        if request.success.len().max(request.failure.len()) > OPERATIONS {
+            return Err(unknown("it has more operations than a lock needs"));
+        }
         let key = Key::read(&compare.key)?;
         let guard = guard(compare)?;
         let ops = |ops: &[RequestOp]| -> Result<Vec<Op>, Status> {

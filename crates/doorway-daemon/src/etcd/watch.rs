@@ -331,7 +331,7 @@ impl Watches {
                 return Err(Status::invalid(text));
             }
         };
-        let id = if request.watch_id > 0 { request.watch_id } else { self.last + 1 };
+        let id = if request.watch_id > 0 { request.watch_id } else { self.last.saturating_add(1) };
         if self.running.contains_key(&id) {
             return Err(Status::invalid(format!("there is a watch with the number {id} already")));
         }

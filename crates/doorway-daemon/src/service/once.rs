@@ -175,13 +175,22 @@ impl Service {
     }
 
     /// Refuse to grant a window if the clock of this node differs from those of other members by
-    /// more than the period allows. Members that do not answer are not counted.
+    /// more than the period allows, or if most members that are connected do not answer. Members that
+    /// are away are not counted.
     async fn compare_clocks(&self, period: Duration) -> Result<(), Refusal> {
         if self.0.is_alone() {
             return Ok(());
         }
         let (asked, begin) = (self.wall_ms(), Instant::now());
-        let (answers, _) = self.ask::<u64>(&Question::Clock).await;
+        let (answers, silent) = self.ask::<u64>(&Question::Clock).await;
+        if silent.len() > answers.len() {
+            let text = format!(
+                "the clock of this node cannot be compared with those of most members, because \
+                 {} did not answer in time: ask again",
+                silent.join(", ")
+            );
+            return Err(refusal(Code::Unavailable, text));
+        }
         let ahead: Vec<Ahead> = answers
             .into_iter()
             .map(|(node, theirs, at)| {

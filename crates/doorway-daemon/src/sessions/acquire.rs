@@ -316,6 +316,7 @@ impl Sessions {
             let why = format!("it could not be held again: {}", refusal.text);
             self.tell(number, Reply::Lost(lock, fence, why), out);
             self.forget_ask(ask, out);
+            self.doom(number);
             return self.end_if_idle(number, out);
         }
         self.settle(ask, Err(refusal), out);

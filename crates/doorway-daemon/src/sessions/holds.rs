@@ -261,7 +261,7 @@ impl Sessions {
     /// The node has lost a grant that the group keeps. Its client may believe in it for a while.
     pub(super) fn remember_lost(&mut self, number: u64, lock: &Name, fence: Fence) {
         let Some(session) = self.open.get_mut(&number) else { return };
-        let until = session.heard.after(session.ttl);
+        let until = session.heard.after(session.ttl + session.grace());
         let mut kept = false;
         for ((name, its, _), grant) in &mut session.grants {
             if (name, *its) == (lock, fence) {

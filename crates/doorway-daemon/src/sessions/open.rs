@@ -143,6 +143,7 @@ impl Session {
             place: None,
             rewriting: None,
             standing: false,
+            doomed: false,
             key: None,
             callers: BTreeSet::new(),
         }

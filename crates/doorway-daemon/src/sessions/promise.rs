@@ -73,11 +73,19 @@ impl Promise {
     /// A grant is lost. If its client has yet to be told of the grant, it is told neither of the
     /// grant nor of the loss: another client may hold the lock when the answer goes out. Returns
     /// what the client is told now.
-    fn lose(&mut self, connection: Connection, lost: Output) -> Option<Output> {
+    ///
+    /// Grants of different locks may have the same fence. `holds` says whether the client still has
+    /// the grant of a request.
+    fn lose(
+        &mut self,
+        connection: Connection,
+        lost: Output,
+        holds: impl Fn(u64) -> bool,
+    ) -> Option<Output> {
         let Output::Tell(_, Reply::Lost(_, fence, reason)) = &lost else { return Some(lost) };
         let mut withheld = self.withheld.iter_mut().filter(|output| is_to(output, connection));
         let implies = |output: &&mut Output| match output {
-            Output::Tell(_, Reply::Granted(_, granted)) => granted == fence,
+            Output::Tell(_, Reply::Granted(number, granted)) => granted == fence && !holds(*number),
             Output::Greet(..) => true,
             _ => false,
         };
@@ -173,7 +181,16 @@ impl Sessions {
                 continue;
             };
             if matches!(output, Output::Tell(_, Reply::Lost(..))) {
-                out.extend(promise.lose(to, output));
+                let session = self.connections.get(&to).map(|connection| connection.session);
+                let session = session.and_then(|it| match it {
+                    Attached::Open(number) => self.open.get(&number),
+                    _ => None,
+                });
+                let holds = |request| {
+                    let mut grants = session.iter().flat_map(|session| session.grants.values());
+                    grants.any(|grant| grant.request == request)
+                };
+                out.extend(promise.lose(to, output, holds));
                 continue;
             }
             if promise.may_answer(now, ttl) && !waiting.contains(&to) {
@@ -235,7 +252,8 @@ fn check_lease(now: Moment, output: &mut Output, open: &mut BTreeMap<u64, Sessio
         _ => return,
     };
     let holds = |session: &&mut Session| {
-        fence.is_none_or(|fence| session.grants.keys().any(|(_, its, _)| *its == fence))
+        !session.doomed
+            && fence.is_none_or(|fence| session.grants.keys().any(|(_, its, _)| *its == fence))
     };
     match open.get_mut(&number).filter(holds) {
         Some(session) => session.heard = now,
@@ -259,11 +277,15 @@ fn answer(
             | Answer::Alive(LeaseTime { session, ttl }),
         ) => {
             let session = open.get(session);
-            if !session.is_some_and(Session::is_kept) {
-                let grace = session.map(Session::grace).unwrap_or_default();
-                *ttl = (*ttl).min(most.saturating_sub(grace));
+            let grace = session.map(Session::grace).unwrap_or_default();
+            // A lease that holds nothing may get a lock while its client counts on this answer. If
+            // it is short, the group will not keep that lock.
+            let grows = |session: &Session| session.grants.is_empty() && *ttl + grace <= most;
+            if session.is_some_and(|session| session.is_kept() && !grows(session)) {
+                return Some((*to, Duration::ZERO));
             }
-            return Some((*to, session.map_or(*ttl, |session| session.cover(*ttl))));
+            *ttl = (*ttl).min(most.saturating_sub(grace));
+            return Some((*to, *ttl + grace));
         }
         _ => return None,
     };

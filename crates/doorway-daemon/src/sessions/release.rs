@@ -132,6 +132,7 @@ impl Sessions {
     ) {
         let Some(session) = self.open.get_mut(&number) else { return };
         let Some(grant) = session.grants.remove(held) else { return };
+        session.doomed |= session.standing && kind == EventKind::Lost;
         let (lock, fence, ask) = held.clone();
         if session.is_detached() && session.find(&lock, fence).is_none() {
             let key = (lock.clone(), fence);

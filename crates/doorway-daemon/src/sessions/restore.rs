@@ -107,6 +107,7 @@ impl Sessions {
         again.sort_by_key(|(_, grant)| std::cmp::Reverse(grant.fence));
         for (place, grant) in again {
             if self.hold_again(grant.session, &grant.claim(), Some(place), out).is_none() {
+                self.doom(grant.session);
                 self.erase(place, out);
             }
         }

@@ -62,6 +62,9 @@ pub(super) struct Session {
     pub(super) rewriting: Option<Rewriting>,
     /// Whether this is a lease that may hold several locks: see `standing`.
     pub(super) standing: bool,
+    /// Whether such a lease has lost a lock. Its client learns that by its next heartbeat, which
+    /// fails.
+    pub(super) doomed: bool,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
     /// The calls that wait for the answer.

@@ -84,7 +84,7 @@ impl Sessions {
     pub(super) fn stand(&mut self, number: u64) {
         if let Some(session) = self.open.get_mut(&number) {
             session.standing = true;
-            session.answered = None; // The numbers of its requests are never used again.
+            session.answered = None; // A request that is repeated finds its grant by the lock.
             self.standing.insert(lease_number(&session.secret), number);
         }
     }
@@ -113,9 +113,20 @@ impl Sessions {
         })
     }
 
+    /// A lease has lost a lock. An etcd client hears of that only by its lease, so its next
+    /// heartbeat fails. What else the lease holds is kept until its time to live is over, because
+    /// the client may believe in it until then.
+    pub(super) fn doom(&mut self, number: u64) {
+        if let Some(session) = self.open.get_mut(&number) {
+            session.doomed |= session.standing;
+        }
+    }
+
     /// The session of a lease of this client, or the reason why there is none.
     fn own_standing(&self, principal: &Principal, lease: u64) -> Result<u64, Refusal> {
-        self.standing_session(principal, lease).ok_or_else(no_lease)
+        let number = self.standing_session(principal, lease);
+        let lives = |number: &u64| self.open.get(number).is_some_and(|session| !session.doomed);
+        number.filter(lives).ok_or_else(no_lease)
     }
 
     /// A client has sent a heartbeat for its lease.

@@ -1,4 +1,5 @@
-//! Requests of all three protocols, with random changes, at the socket of a real service.
+//! Requests of sessions, of HTTP and of Redis clients, with random changes, at the socket of a real
+//! service.
 //!
 //! The service may refuse anything, but it must not panic, must answer or close the connection, and
 //! must go on serving others. A panic ends the process of the service: see `common::daemon`.

@@ -129,8 +129,11 @@ impl Once<'_> {
                 // Whatever signal comes, this does not take long.
                 let _ = event_loop.wait(&mut link, until);
                 while let Some(event) = link.event() {
-                    if matches!(event, Event::Released { number, .. } if number == asked) {
-                        return true;
+                    // Another node than the one that granted the window does not have it.
+                    if let Event::Released { number, held } = event
+                        && number == asked
+                    {
+                        return held;
                     }
                 }
             }
@@ -217,7 +220,8 @@ fn pause(until: Moment, link: &mut Link, event_loop: &mut EventLoop) -> Result<(
 
 /// Does the node refuse the request only for now? Its text says so.
 fn may_pass(refusal: &Refusal) -> bool {
-    refusal.code == Code::Unavailable && refusal.text.contains("again")
+    let says = |words| refusal.text.contains(words);
+    refusal.code == Code::Unavailable && (says("ask again") || says("try again"))
 }
 
 #[cfg(test)]

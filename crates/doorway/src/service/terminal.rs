@@ -30,6 +30,11 @@ impl Terminal {
         Some(Self { descriptor })
     }
 
+    /// True if this process has a terminal.
+    pub(crate) fn exists() -> bool {
+        File::open("/dev/tty").is_ok()
+    }
+
     /// True if the process group of this process is in the foreground.
     pub(crate) fn is_ours(&self) -> bool {
         self.has(getpgrp())

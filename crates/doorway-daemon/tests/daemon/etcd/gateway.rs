@@ -69,6 +69,32 @@ fn a_bare_key_is_a_lock_that_its_value_releases() {
 }
 
 #[test]
+fn a_lease_may_use_one_value_for_several_keys() {
+    let server = Server::new();
+    let (one, two) = (lease(&server, 5), lease(&server, 5));
+    for key in ["a", "b"] {
+        let held = post(&server, "kv/txn", &acquire(key, "host", &one)).expect(200);
+        assert_eq!(held["succeeded"], true, "{held}");
+    }
+    assert_eq!(post(&server, "kv/txn", &release("b", "host")).expect(200)["succeeded"], true);
+    let taken = post(&server, "kv/txn", &acquire("a", "other", &two)).expect(200);
+    assert_eq!(taken.get("succeeded"), None, "only b was released: {taken}");
+    let free = post(&server, "kv/txn", &acquire("b", "other", &two)).expect(200);
+    assert_eq!(free["succeeded"], true, "{free}");
+}
+
+#[test]
+fn a_transaction_has_few_operations() {
+    let server = Server::new();
+    let mut long = acquire("k", "v", &lease(&server, 5));
+    let range = json!({"request_range": {"key": text("k")}});
+    long["failure"] = Value::from(vec![range; 100]);
+    let refused = post(&server, "kv/txn", &long).expect(400);
+    let told = refused["error"].as_str().unwrap_or_default();
+    assert!(told.contains("more operations than a lock needs"), "{refused}");
+}
+
+#[test]
 fn the_lock_service_works_with_json() {
     let server = Server::new();
     let lease = lease(&server, 5);

@@ -231,6 +231,22 @@ fn a_grant_that_is_lost_before_it_is_told_is_never_told() {
     assert!(refusal.text.contains("lost before the answer could be given"), "{refusal}");
 }
 
+/// Fences are compared for one lock only, so grants of two locks may have the same one.
+#[test]
+fn a_loss_is_told_although_another_grant_with_its_fence_is_held_back() {
+    let mut node = node();
+    node.lease(0, LEASE);
+    let (connection, session) = node.open(0, From::Network(1), 500, CONNECTION);
+    node.hold(0, connection, "orders", 1);
+    let ask = node.acquire(1502, connection, 7, "bills");
+    assert_eq!(told(&node.grant(1503, ask, 1)), []);
+    let (name, fence) = (Name::new("orders").expect("a name"), Fence::new(1, 1));
+    let lost = told(&node.step(1504, Input::Lost { session, name: name.clone(), fence }));
+    assert!(matches!(&lost[..], [(_, Reply::Lost(lock, ..))] if *lock == name), "{lost:?}");
+    let waiting = [(connection, Reply::Granted(7, fence))];
+    assert_eq!(told(&node.lease(1600, 1600 + LEASE)), waiting);
+}
+
 #[test]
 fn a_greeting_that_is_held_back_does_not_confirm_what_is_lost() {
     let mut node = node();

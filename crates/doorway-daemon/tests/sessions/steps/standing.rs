@@ -94,6 +94,28 @@ fn what_a_lease_holds_is_lost_when_its_time_is_over() {
     assert!(node.sessions.is_clean() && node.ledger.is_empty());
 }
 
+/// An etcd client hears of a loss only by its lease.
+#[test]
+fn a_lease_that_has_lost_a_lock_cannot_be_kept_alive() {
+    let mut node = TestNode::new();
+    let session = open(&mut node, 0, 2000);
+    let mut asks = Vec::new();
+    for (request, lock) in [(11, "a"), (12, "b")] {
+        let (_, out) = node.call(0, with(lock, request, true));
+        asks.push(asked(&out).unwrap());
+        node.grant(0, asks[asks.len() - 1], request);
+    }
+    node.step(100, Input::Lost { session, name: name("a"), fence: Fence::new(1, 11) });
+    let (_, out) = node.call(200, Call::KeepAlive(LEASE));
+    assert!(refused_with(&out, Code::Gone), "{out:?}");
+    let (_, out) = node.call(200, with("c", 13, true));
+    assert!(refused_with(&out, Code::Gone), "{out:?}");
+    // The client may believe in the other lock until its time to live is over.
+    assert_eq!(released(&node.pass(2000 + GRACE - 1)), []);
+    assert_eq!(released(&node.pass(2500 + GRACE)), [asks[1]]);
+    assert!(node.sessions.is_clean());
+}
+
 #[test]
 fn the_same_request_joins_and_any_other_is_refused() {
     let mut node = TestNode::new();

@@ -78,8 +78,8 @@ impl Child {
                 keeps.push(holder.try_clone_to_owned().map_err(|error| failed(&error))?);
             }
         }
-        if plan.terminal.is_none()
-            && plan.session.is_some()
+        if plan.session.is_some()
+            && !Terminal::exists()
             && let Some(process) = quick::spawn(plan.words, &plan.variables, &keeps, plan.before)
         {
             return Ok(Self { process, before: plan.before, others, hung_up: false });
