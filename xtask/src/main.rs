@@ -37,8 +37,8 @@ Usage: cargo xtask TASK
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
   bench doors [--json] [--smoke]
-                  measure sessions, HTTP and the Redis protocol beside Redis and PostgreSQL, over Unix
-                  sockets and TCP; takes a minute
+                  measure sessions, HTTP and the Redis protocol beside Redis and PostgreSQL, over
+                  Unix sockets and TCP; takes a minute
   bench members [--json] [--smoke]
                   measure what happens when machines of a group die and come back, and what a
                   group costs; takes ten minutes

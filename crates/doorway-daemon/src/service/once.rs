@@ -175,8 +175,8 @@ impl Service {
     }
 
     /// Refuse to grant a window if the clock of this node differs from those of other members by
-    /// more than the period allows, or if most members that are connected do not answer. Members that
-    /// are away are not counted.
+    /// more than the period allows, or if most members that are connected do not answer. Members
+    /// that are away are not counted.
     async fn compare_clocks(&self, period: Duration) -> Result<(), Refusal> {
         if self.0.is_alone() {
             return Ok(());

@@ -2,9 +2,9 @@
 //!
 //! Between fork and exec, a child process has a copy of the page tables of its parent, and both pay
 //! for the pages that they write to. `posix_spawn` does without. It cannot tie the child to its
-//! parent, or give it the terminal, or let the user stop it before exec. So a command with a terminal
-//! is started by fork, as is one that cannot be started here for any reason: then the error is told
-//! in one way.
+//! parent, or give it the terminal, or let the user stop it before exec. So a command with a
+//! terminal is started by fork, as is one that cannot be started here for any reason: then the
+//! error is told in one way.
 
 use std::collections::BTreeMap;
 use std::env;
