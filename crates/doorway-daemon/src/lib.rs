@@ -8,6 +8,7 @@
 pub mod ca;
 pub mod certificate;
 pub mod clock;
+mod described_value;
 mod directory;
 pub mod doctor;
 pub mod etcd;

@@ -1,24 +1,18 @@
 //! The description of a lease for people. It also tells the value of its first key, after a crash
 //! of the node and to other members.
 
-use std::fmt::Write as _;
-
-/// How many bytes a value may have to be told.
-const VISIBLE: usize = 100;
-const HIDDEN: usize = 40;
+use crate::described_value::DescribedValue;
 
 const LEASE: &str = "etcd lease ";
 const TEXT: &str = "etcd:";
 const HEX: &str = "etcd-hex:";
 
+const VALUE: DescribedValue = DescribedValue { text: TEXT, hex: HEX, visible: 100, hidden: 40 };
+
 /// The description of a lease that puts a key with this value.
 pub(super) fn of(value: &[u8], lease: i64) -> String {
-    let visible = value.iter().all(u8::is_ascii_graphic);
-    match std::str::from_utf8(value) {
-        Ok(text) if visible && (1..=VISIBLE).contains(&text.len()) => format!("{TEXT}{text}"),
-        _ if (1..=HIDDEN).contains(&value.len()) => format!("{HEX}{}", hex(value)),
-        _ => of_lease(lease),
-    }
+    let described = VALUE.describe(value).filter(|_| !value.is_empty());
+    described.unwrap_or_else(|| of_lease(lease))
 }
 
 /// The description of a lease that has no key yet.
@@ -28,21 +22,7 @@ pub(super) fn of_lease(lease: i64) -> String {
 
 /// The value that a description tells.
 pub(super) fn value(description: &str) -> Option<Vec<u8>> {
-    // The user may follow.
-    let word = description.split(' ').next()?;
-    if let Some(text) = word.strip_prefix(TEXT) {
-        return Some(text.as_bytes().to_vec());
-    }
-    let digits = word.strip_prefix(HEX)?;
-    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    (0..digits.len()).step_by(2).map(pair).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}"); // Writing into a string cannot fail.
-        hex
-    })
+    VALUE.read(description)
 }
 
 #[cfg(test)]

@@ -4,18 +4,16 @@
 //! For `GET`, and for people who look at a lock, the value is also the description of the client,
 //! which survives a crash of the node. A value that is too long for that is described by its hash.
 
-use std::fmt::Write as _;
-
 use ring::digest::{SHA256, digest};
 
-/// How many bytes a value of visible ASCII characters may have if `GET` is to return it, and how
-/// many any other value. Descriptions are for people, so they are short.
-const VISIBLE: usize = 50;
-const HIDDEN: usize = 24;
+use crate::described_value::{DescribedValue, hex};
 
 const TEXT: &str = "redis:";
 const HEX: &str = "redis-hex:";
 const HASH: &str = "redis-sha256:";
+
+/// `GET` returns values that are short enough for this.
+const VALUE: DescribedValue = DescribedValue { text: TEXT, hex: HEX, visible: 50, hidden: 24 };
 
 /// The key by which the lease of a value is found.
 pub(super) fn key(value: &[u8]) -> String {
@@ -24,32 +22,14 @@ pub(super) fn key(value: &[u8]) -> String {
 
 /// The description of the client that holds a lock with this value.
 pub(super) fn description(value: &[u8]) -> String {
-    let visible = value.iter().all(u8::is_ascii_graphic);
-    match std::str::from_utf8(value) {
-        Ok(text) if visible && (1..=VISIBLE).contains(&text.len()) => format!("{TEXT}{text}"),
-        _ if value.len() <= HIDDEN => format!("{HEX}{}", hex(value)),
-        _ => format!("{HASH}{}", hex(&digest(&SHA256, value).as_ref()[..16])),
-    }
+    let hash = || format!("{HASH}{}", hex(&digest(&SHA256, value).as_ref()[..16]));
+    VALUE.describe(value).unwrap_or_else(hash)
 }
 
 /// The value that a description tells; `None` if it is the one of another client, or of a value
 /// that is too long.
 pub(super) fn value(description: &str) -> Option<Vec<u8>> {
-    // The user may follow.
-    let word = description.split(' ').next()?;
-    if let Some(text) = word.strip_prefix(TEXT) {
-        return Some(text.as_bytes().to_vec());
-    }
-    let digits = word.strip_prefix(HEX)?;
-    let pair = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    (0..digits.len()).step_by(2).map(pair).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}"); // Writing into a string cannot fail.
-        hex
-    })
+    VALUE.read(description)
 }
 
 #[cfg(test)]
