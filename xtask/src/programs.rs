@@ -3,6 +3,9 @@
 //! Later stages start these programs themselves. Cargo would wait for its lock while another stage
 //! builds something.
 
+use std::env;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -53,15 +56,45 @@ fn programs() -> anyhow::Result<&'static [Program]> {
     if let Some(programs) = PROGRAMS.get() {
         return Ok(programs);
     }
+    let lines = match env::var_os(LIST) {
+        Some(list) => fs::read_to_string(list)?,
+        None => build_all()?,
+    };
+    Ok(PROGRAMS.get_or_init(|| lines.lines().filter_map(program).collect()))
+}
+
+/// Names the file with what cargo told about the programs, for a process to which they were handed
+/// over.
+const LIST: &str = "TEST_PROGRAMS";
+
+/// Let this process know the programs that were built. It need not ask cargo, which would let it
+/// wait while another process builds something.
+pub(crate) fn hand_over(process: &mut Command) -> &mut Command {
+    let list = list();
+    if list.exists() { process.env(LIST, list) } else { process }
+}
+
+fn list() -> PathBuf {
+    target().join("test-programs.json")
+}
+
+/// Build all tests, and return what cargo tells about them, which is also written to a file.
+fn build_all() -> anyhow::Result<String> {
     let mut build = cargo("test --no-run --workspace --all-features --message-format json");
     let shown = shown(&build);
     println!("$ {shown}");
+    // If the build fails, nobody shall run what an earlier one has built.
+    fs::remove_file(list()).or_else(|error| match error.kind() {
+        ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
     // What cargo tells about its progress and about mistakes goes to standard error.
     let done = build.stderr(Stdio::inherit()).output();
     let done = done.with_context(|| format!("cannot run `{shown}`"))?;
     ensure!(done.status.success(), "`{shown}` failed");
     let lines = String::from_utf8(done.stdout)?;
-    Ok(PROGRAMS.get_or_init(|| lines.lines().filter_map(program).collect()))
+    fs::write(list(), &lines)?;
+    Ok(lines)
 }
 
 /// The program that this line of cargo is about.
@@ -101,7 +134,7 @@ pub(crate) fn run_ignored(
 /// nothing is built twice.
 pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
     build()?;
-    Ok(std::env::current_dir()?.join(target()).join("debug").join(name))
+    Ok(env::current_dir()?.join(target()).join("debug").join(name))
 }
 
 #[cfg(test)]

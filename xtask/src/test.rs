@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow, ensure};
 
 use crate::run::{ci, target};
-use crate::{dependencies, docs, files, publish, tidy};
+use crate::{dependencies, docs, files, programs, publish, tidy};
 
 mod stages;
 mod tools;
@@ -37,10 +37,16 @@ const FIRST: [Stage; 6] = [
     ("build of the tests", stages::build),
 ];
 
-/// These run what was built. Most of them wait a lot, for other processes or for time to pass.
-const TESTS: [Stage; 13] = [
+/// These run what was built.
+const TESTS: [Stage; 3] = [
     ("tests", stages::tests),
     ("a group in network namespaces", stages::namespaces),
+    ("advisories", stages::advisories),
+];
+
+/// These run what was built together with other programs. They wait for them most of the time, so
+/// they run beside the tests.
+const WITH_OTHERS: [Stage; 10] = [
     ("tests with Spin", stages::spin),
     ("tests with SQLite and PostgreSQL", stages::databases),
     ("tests with etcd", stages::etcd),
@@ -51,7 +57,6 @@ const TESTS: [Stage; 13] = [
     ("tests with Redis clients", stages::redis_clients),
     ("tests with etcd clients", stages::etcd_clients),
     ("tests with Chromium", stages::chromium),
-    ("advisories", stages::advisories),
 ];
 
 /// These compute or build something, and do not care how long that takes. They run beside the
@@ -67,6 +72,11 @@ const BESIDE: [Stage; 8] = [
     ("Debian package", stages::debian_package),
 ];
 
+/// Every stage.
+fn stages() -> impl Iterator<Item = &'static Stage> {
+    FIRST.iter().chain(&TESTS).chain(&WITH_OTHERS).chain(&BESIDE)
+}
+
 /// How a stage went, as a line of the summary.
 struct Done {
     failed: bool,
@@ -76,28 +86,27 @@ struct Done {
 /// Run all stages, even after one has failed, and print at the end how each of them went.
 pub(crate) fn all() -> anyhow::Result<()> {
     let mut done: Vec<Done> = FIRST.iter().map(run).collect();
-    let (tests, beside) = thread::scope(|scope| {
-        let beside = scope.spawn(|| BESIDE.iter().map(run_beside).collect::<Vec<Done>>());
-        let tests: Vec<Done> = TESTS.iter().map(run).collect();
-        (tests, beside.join())
-    });
-    done.extend(tests);
-    done.extend(beside.map_err(|_| anyhow!("the stages beside the tests panicked"))?);
-    summary(&done)
+    thread::scope(|scope| {
+        let others = scope.spawn(|| run_beside(&WITH_OTHERS, 0));
+        let beside = scope.spawn(|| run_beside(&BESIDE, 19));
+        done.extend(TESTS.iter().map(run));
+        for lane in [others, beside] {
+            done.extend(lane.join().map_err(|_| anyhow!("the stages beside the tests panicked"))?);
+        }
+        summary(&done)
+    })
 }
 
 /// Run the stages that have `only` in their names, one after the other.
 pub(crate) fn some(only: &str) -> anyhow::Result<()> {
-    let stages = FIRST.iter().chain(&TESTS).chain(&BESIDE);
-    let done: Vec<Done> = stages.filter(|(name, _)| name.contains(only)).map(run).collect();
+    let done: Vec<Done> = stages().filter(|(name, _)| name.contains(only)).map(run).collect();
     ensure!(!done.is_empty(), "no stage has \"{only}\" in its name");
     summary(&done)
 }
 
 /// Run the one stage with this name.
 pub(crate) fn one(name: &str) -> anyhow::Result<()> {
-    let mut stages = FIRST.iter().chain(&TESTS).chain(&BESIDE);
-    let stage = stages.find(|(its, _)| *its == name);
+    let stage = stages().find(|(its, _)| *its == name);
     let done = run(stage.with_context(|| format!("no stage is called \"{name}\""))?);
     ensure!(!done.failed, "the stage failed");
     Ok(())
@@ -127,13 +136,18 @@ fn run((name, stage): &Stage) -> Done {
     Done { failed, line }
 }
 
-/// Run a stage in a process of its own with low priority, and print what it printed when it is
-/// done.
-fn run_beside((name, _): &Stage) -> Done {
+/// Run stages one after the other, each in a process of its own with this priority (19 is the
+/// lowest). What a stage has printed is printed when it is done.
+fn run_beside(stages: &[Stage], niceness: u32) -> Vec<Done> {
+    stages.iter().map(|(name, _)| run_apart(name, niceness)).collect()
+}
+
+fn run_apart(name: &str, niceness: u32) -> Done {
     // `2>&1` keeps the lines in their order.
-    let words = ["-c", "exec nice -n 19 \"$0\" test --one \"$1\" 2>&1"];
-    let this = target().join("debug/xtask");
-    let output = Command::new("sh").args(words).arg(this).arg(name).output();
+    let words = ["-c", "exec nice -n \"$1\" \"$0\" test --one \"$2\" 2>&1"];
+    let mut stage = Command::new("sh");
+    stage.args(words).arg(target().join("debug/xtask")).arg(niceness.to_string()).arg(name);
+    let output = programs::hand_over(&mut stage).output();
     let (succeeded, said) = match output {
         Ok(output) => {
             (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())

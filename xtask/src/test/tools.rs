@@ -39,10 +39,13 @@ pub(super) fn needs(there: fn() -> bool, packages: &str) -> Option<Outcome> {
 }
 
 /// Install Debian packages, as root or by a `sudo` that asks for no password; otherwise this fails.
-/// A fresh machine needs `apt-get update` first.
+/// A fresh machine needs `apt-get update` first. Another stage may be installing something, so this
+/// waits for its turn.
 pub(super) fn install(packages: &str) -> bool {
     let sudo = if quietly(&mut command("sudo -n true")) { "sudo -n " } else { "" };
-    let apt = |words: &str| succeed(&mut command(&format!("{sudo}apt-get {words}"))).is_ok();
+    let apt = |words: &str| {
+        succeed(&mut command(&format!("{sudo}apt-get -o DPkg::Lock::Timeout=600 {words}"))).is_ok()
+    };
     let install = || apt(&format!("install -y {packages}"));
     install() || apt("update") && install()
 }
