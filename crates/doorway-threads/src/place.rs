@@ -47,8 +47,9 @@ pub trait Place: Copy + Debug + Eq + Send + Sync + 'static {
     /// The part of the algorithm that the place belongs to.
     fn section(self) -> Section;
 
-    /// Encode the place as a number: eight bits for the place, and eight more for each word that
-    /// the process remembers. The encoding is exact for words below 255 and for `Word::MAX`.
+    /// Encode the place as a number. Its lowest eight bits are the position of the place in
+    /// [`NAMES`](Place::NAMES), and each word that the process remembers has eight bits more. The
+    /// encoding is exact for words below 255 and for `Word::MAX`.
     fn pack(self) -> u64;
 
     /// Decode a number that [`pack`](Place::pack) has returned.

@@ -5,8 +5,9 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::Rules;
+use super::program::Program;
 use crate::place::{byte, word};
-use crate::{Algorithm, Length, Memory, Place, Primitive, Process, Register, Shared, Word};
+use crate::{Length, Memory, Primitive, Process, Register, Shared, Word};
 
 /// The most writes of a process in its store buffer.
 pub(super) const BUFFERED: usize = 4;
@@ -36,19 +37,19 @@ pub(super) struct Layout {
 const GIVEN: u8 = u8::MAX;
 
 impl Layout {
-    pub(super) fn new<A: Algorithm>(n: usize, rules: &Rules) -> Self {
-        let place = 1 + A::At::WORDS;
+    pub(super) fn new(program: &Program, n: usize, rules: &Rules) -> Self {
+        let place = 1 + program.words;
         let mut bytes = n * place;
         let mut arrays = Vec::new();
-        for shared in A::SHARED {
+        for shared in program.shared {
             arrays.push(bytes);
             bytes += shared.length.of(n);
         }
         let asleep = bytes;
-        let queue = asleep + if A::INFO.primitive == Primitive::Semaphore { n } else { 0 };
+        let queue = asleep + if program.info.primitive == Primitive::Semaphore { n } else { 0 };
         let buffers = queue + if rules.queued { n } else { 0 };
         let bytes = buffers + if rules.buffers { n * BUFFERED * WRITE } else { 0 };
-        Self { n, shared: A::SHARED, place, arrays, asleep, queue, buffers, bytes }
+        Self { n, shared: program.shared, place, arrays, asleep, queue, buffers, bytes }
     }
 
     /// Whether the state fits into a row.
@@ -61,27 +62,27 @@ impl Layout {
         self.bytes.div_ceil(4)
     }
 
-    pub(super) fn first<A: Algorithm>(&self) -> Row {
+    pub(super) fn first(&self, program: &Program) -> Row {
         let mut row = Row::default();
         for (shared, begin) in self.shared.iter().zip(&self.arrays) {
             row.0[*begin..begin + shared.length.of(self.n)].fill(byte(shared.first));
         }
         for i in 0..self.n {
             let me = Process { i, n: self.n };
-            self.put(&mut row, i, A::outside(me));
+            self.put(&mut row, i, (program.outside)(me));
         }
         row
     }
 
-    /// The place of a process.
-    pub(super) fn at<P: Place>(&self, row: &Row, i: usize) -> P {
+    /// The place of a process, in the form of [`Place::pack`](crate::Place::pack).
+    pub(super) fn at(&self, row: &Row, i: usize) -> u64 {
         let mut number = [0; 8];
         number[..self.place].copy_from_slice(&row.0[i * self.place..][..self.place]);
-        P::unpack(u64::from_le_bytes(number))
+        u64::from_le_bytes(number)
     }
 
-    pub(super) fn put<P: Place>(&self, row: &mut Row, i: usize, at: P) {
-        let number = at.pack().to_le_bytes();
+    pub(super) fn put(&self, row: &mut Row, i: usize, at: u64) {
+        let number = at.to_le_bytes();
         row.0[i * self.place..][..self.place].copy_from_slice(&number[..self.place]);
     }
 

@@ -10,11 +10,11 @@ mod alone;
 mod memory;
 mod model;
 mod order;
+mod program;
 mod schedule;
 mod story;
 mod verdicts;
 
-use std::boxed::Box;
 use std::string::String;
 use std::vec::Vec;
 
@@ -24,7 +24,8 @@ use doorway_search::{End, Scope, Search};
 use crate::algorithms::{self, Task};
 use crate::{Algorithm, Bypass, Claims, Info, Withdraws, Word};
 pub use alone::{Alone, alone};
-use model::{Explored, ProcessModel};
+use model::ProcessModel;
+use program::Program;
 pub use schedule::{Line, PlacedLine};
 pub use story::{MAX_STEPS, Moment, Turn, tell, turns_of};
 
@@ -70,12 +71,8 @@ pub struct Check {
     pub limit: u64,
     /// The number of threads.
     pub threads: usize,
-    info: &'static Info,
-    model: NewModel,
+    program: Program,
 }
-
-/// How the model of an algorithm is made, for a number of processes and under these rules.
-type NewModel = for<'a> fn(usize, &'a Rules) -> Box<dyn Explored + 'a>;
 
 /// What a check has found. A property that was not decided is `None`.
 #[derive(Clone, Debug)]
@@ -133,7 +130,7 @@ impl Report {
 impl Check {
     /// Check everything for `n` processes, on memory that is sequentially consistent.
     pub fn of<A: Algorithm>(n: usize) -> Self {
-        Self::new::<A>(n, |n, rules| Box::new(ProcessModel::<A>::new(n, rules, None)))
+        Self::new(n, Program::of::<A>())
     }
 
     /// Check the algorithm of the list that has this name. Unlike [`of`](Self::of), this adds no
@@ -152,13 +149,12 @@ impl Check {
 
     /// Check everything for `n` processes, of which every waiting one may give up at any time.
     pub fn giving_up<A: Withdraws>(n: usize) -> Self {
-        Self::new::<A>(n, |n, rules| Box::new(ProcessModel::<A>::new(n, rules, Some(A::withdraw))))
+        Self::new(n, Program::giving_up::<A>())
     }
 
-    fn new<A: Algorithm>(n: usize, model: NewModel) -> Self {
-        let rules = Rules { bound: A::INFO.bound, ..Rules::default() };
-        let info = const { &A::INFO };
-        Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, info, model }
+    fn new(n: usize, program: Program) -> Self {
+        let rules = Rules { bound: program.info.bound, ..Rules::default() };
+        Self { n, rules, waiting: true, limit: u64::MAX, threads: 1, program }
     }
 
     /// Check exclusion only, with store buffers and without these fences.
@@ -169,12 +165,12 @@ impl Check {
 
     /// What the algorithm declares.
     pub fn info(&self) -> &'static Info {
-        self.info
+        self.program.info
     }
 
     /// Whether the algorithm serves this number of processes, and a state of them fits into a row.
     pub fn fits(&self) -> bool {
-        self.info.serves(self.n) && (1..=MAX_PROCESSES).contains(&self.n) && self.model().fits()
+        self.info().serves(self.n) && (1..=MAX_PROCESSES).contains(&self.n) && self.model().fits()
     }
 
     /// Run the check.
@@ -193,17 +189,17 @@ impl Check {
         let model = self.model();
         let waiting = self.waiting && !self.rules.buffers;
         let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        explore(&*model, scope, self.rules.bound, watch)
+        explore(&model, scope, self.rules.bound, watch)
     }
 
-    fn model(&self) -> Box<dyn Explored + '_> {
-        (self.model)(self.n, &self.rules)
+    fn model(&self) -> ProcessModel<'_> {
+        ProcessModel::new(self.program, self.n, &self.rules)
     }
 }
 
 /// Search every state of a model. If the steps are recorded, waiting is looked into.
 fn explore(
-    model: &dyn Explored,
+    model: &ProcessModel<'_>,
     scope: Scope,
     bound: Option<usize>,
     watch: &mut dyn FnMut(&Progress) -> bool,

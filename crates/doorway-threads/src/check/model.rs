@@ -1,105 +1,20 @@
 //! An algorithm as a model for the search: its states, and the steps between them.
 
-use std::format;
 use std::string::String;
 use std::vec::Vec;
 
 use doorway_search::{Deed, Model, Successors, Tag, fingerprint};
 
 use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
+use super::program::Program;
 use super::{MAX_PROCESSES, Rules};
-use crate::{Algorithm, Info, Place, Process, Section, Word};
-
-/// How a process gives up waiting, if the algorithm allows it.
-pub(super) type Withdraw<P> = fn(P) -> P;
+use crate::{Info, Process, Section, Word};
 
 /// An algorithm for a number of processes, under these rules.
-pub(super) struct ProcessModel<'a, A: Algorithm> {
+pub(super) struct ProcessModel<'a> {
+    program: Program,
     layout: Layout,
     rules: &'a Rules,
-    withdraw: Option<Withdraw<A::At>>,
-}
-
-/// A [`ProcessModel`] without the algorithm's type. Only the search itself is compiled for each
-/// algorithm; what is asked about its result goes through here.
-pub(super) trait Explored: Model {
-    /// What the algorithm declares.
-    fn info(&self) -> &'static Info;
-
-    /// The number of processes.
-    fn n(&self) -> usize;
-
-    /// Whether the state fits into a row.
-    fn fits(&self) -> bool;
-
-    /// The first state.
-    fn first_row(&self) -> Row;
-
-    /// The section that a process is in.
-    fn section(&self, row: &Row, i: usize) -> Section;
-
-    /// The place that a process is at, as text.
-    fn place(&self, row: &Row, i: usize) -> String;
-
-    /// Every register with its value.
-    fn registers(&self, row: &Row) -> Vec<(String, Word)>;
-
-    /// Whether all processes that are inside may be inside together.
-    fn is_right(&self, row: &Row) -> bool;
-
-    /// For each step that can be taken, its process if weak fairness demands the step.
-    fn duties(&self, row: &Row) -> Vec<Option<usize>>;
-
-    /// Every step that can be taken: its process, what it does, and the next state.
-    fn told(&self, row: &Row) -> Vec<(usize, String, Row)>;
-}
-
-impl<A: Algorithm> Explored for ProcessModel<'_, A> {
-    fn info(&self) -> &'static Info {
-        const { &A::INFO }
-    }
-
-    fn n(&self) -> usize {
-        self.layout.n
-    }
-
-    fn fits(&self) -> bool {
-        self.layout.fits()
-    }
-
-    fn first_row(&self) -> Row {
-        self.layout.first::<A>()
-    }
-
-    fn section(&self, row: &Row, i: usize) -> Section {
-        self.layout.at::<A::At>(row, i).section()
-    }
-
-    fn place(&self, row: &Row, i: usize) -> String {
-        format!("{:?}", self.layout.at::<A::At>(row, i))
-    }
-
-    fn registers(&self, row: &Row) -> Vec<(String, Word)> {
-        self.layout.registers(row)
-    }
-
-    fn is_right(&self, row: &Row) -> bool {
-        self.may_be_together(row)
-    }
-
-    fn duties(&self, row: &Row) -> Vec<Option<usize>> {
-        let mut duties = Vec::new();
-        self.steps(row, false, |step| duties.push(step.due.then_some(step.process)));
-        duties
-    }
-
-    fn told(&self, row: &Row) -> Vec<(usize, String, Row)> {
-        let mut told = Vec::new();
-        self.steps(row, true, |step| {
-            told.push((step.process, step.said, *step.next.unwrap_or(row)));
-        });
-        told
-    }
 }
 
 /// A step that can be taken.
@@ -114,9 +29,60 @@ struct Step<'s> {
     said: String,
 }
 
-impl<'a, A: Algorithm> ProcessModel<'a, A> {
-    pub(super) fn new(n: usize, rules: &'a Rules, withdraw: Option<Withdraw<A::At>>) -> Self {
-        Self { layout: Layout::new::<A>(n, rules), rules, withdraw }
+impl<'a> ProcessModel<'a> {
+    pub(super) fn new(program: Program, n: usize, rules: &'a Rules) -> Self {
+        Self { program, layout: Layout::new(&program, n, rules), rules }
+    }
+
+    /// What the algorithm declares.
+    pub(super) fn info(&self) -> &'static Info {
+        self.program.info
+    }
+
+    /// The number of processes.
+    pub(super) fn n(&self) -> usize {
+        self.layout.n
+    }
+
+    /// Whether the state fits into a row.
+    pub(super) fn fits(&self) -> bool {
+        self.layout.fits()
+    }
+
+    /// The first state.
+    pub(super) fn first_row(&self) -> Row {
+        self.layout.first(&self.program)
+    }
+
+    /// The section that a process is in.
+    pub(super) fn section(&self, row: &Row, i: usize) -> Section {
+        self.program.section(self.layout.at(row, i))
+    }
+
+    /// The place that a process is at, as text.
+    pub(super) fn place(&self, row: &Row, i: usize) -> String {
+        (self.program.text)(self.layout.at(row, i))
+    }
+
+    /// Every register with its value.
+    pub(super) fn registers(&self, row: &Row) -> Vec<(String, Word)> {
+        self.layout.registers(row)
+    }
+
+    /// For each step that can be taken, its process if weak fairness demands the step.
+    pub(super) fn duties(&self, row: &Row) -> Vec<Option<usize>> {
+        let mut duties = Vec::new();
+        self.steps(row, false, |step| duties.push(step.due.then_some(step.process)));
+        duties
+    }
+
+    /// Every step that can be taken: its process, what it does, and the next state.
+    pub(super) fn told(&self, row: &Row) -> Vec<(usize, String, Row)> {
+        let mut told = Vec::new();
+        self.steps(row, true, |step| {
+            told.push((step.process, step.said, *step.next.unwrap_or(row)));
+        });
+        told
     }
 
     /// The words of a row that the search keeps.
@@ -130,15 +96,15 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
     }
 
     /// Whether all processes that are inside may be inside together.
-    fn may_be_together(&self, row: &Row) -> bool {
-        let mut inside = [A::outside(Process { i: 0, n: self.layout.n }); MAX_PROCESSES];
-        let places = (0..self.layout.n).map(|i| self.layout.at::<A::At>(row, i));
+    pub(super) fn is_right(&self, row: &Row) -> bool {
+        let mut inside = [0; MAX_PROCESSES];
+        let places = (0..self.layout.n).map(|i| self.layout.at(row, i));
         let mut count = 0;
-        for at in places.filter(|at| at.section() == Section::Inside) {
+        for at in places.filter(|at| self.program.section(*at) == Section::Inside) {
             inside[count] = at;
             count += 1;
         }
-        A::together(&inside[..count])
+        self.program.may_be_together(&inside[..count])
     }
 
     /// Call `found` with every step that can be taken, in an order that depends only on the row.
@@ -168,20 +134,21 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
     /// Take the step of the process that sees this memory.
     fn step(&self, memory: &mut ModelMemory<'_>, found: &mut impl FnMut(Step<'_>)) {
         let me = Process { i: memory.i, n: self.layout.n };
-        let before = self.layout.at::<A::At>(memory.row, me.i);
-        let after = A::step(before, me, memory);
+        let before = self.layout.at(memory.row, me.i);
+        let after = (self.program.step)(before, me, memory);
         if memory.stop == Some(Stop::Blocked) {
             return;
         }
-        let due = before.section() != Section::Outside;
-        let mut report = |after: A::At, said: String| {
+        let before = self.program.section(before);
+        let due = before != Section::Outside;
+        let mut report = |after: u64, said: String| {
             self.layout.put(memory.row, me.i, after);
             let next = (memory.stop != Some(Stop::Beyond)).then_some(&*memory.row);
-            let deed = deed(before.section(), after.section());
+            let deed = deed(before, self.program.section(after));
             found(Step { process: me.i, next, deed, due, said });
         };
         let said = memory.log.take().unwrap_or_default();
-        let gives_up = self.withdraw.filter(|_| memory.waited);
+        let gives_up = self.program.withdraw.filter(|_| memory.waited);
         let said_again = gives_up.map(|_| said.clone() + ", gives up");
         report(after, said);
         if let Some((withdraw, said)) = gives_up.zip(said_again) {
@@ -202,20 +169,20 @@ impl<'a, A: Algorithm> ProcessModel<'a, A> {
     }
 }
 
-impl<A: Algorithm> Model for ProcessModel<'_, A> {
+impl Model for ProcessModel<'_> {
     fn width(&self) -> usize {
         self.layout.width()
     }
 
     fn first(&self) -> (Vec<u32>, u64) {
-        let words = self.words(&self.layout.first::<A>())[..self.width()].to_vec();
+        let words = self.words(&self.first_row())[..self.width()].to_vec();
         let print = fingerprint(&words);
         (words, print)
     }
 
     fn expand(&self, row: &[u32], _print: u64, out: &mut Successors) {
         let row = unpack(row);
-        if !self.may_be_together(&row) {
+        if !self.is_right(&row) {
             out.is_broken();
         }
         self.steps(&row, false, |step| match step.next {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::Check;
 use super::memory::Row;
-use super::model::Explored;
+use super::model::ProcessModel;
 use crate::{Section, Word};
 
 /// A step of a schedule.
@@ -34,7 +34,7 @@ impl fmt::Display for Line {
 }
 
 /// The steps with these positions as lines, and the state that they lead to.
-pub(super) fn schedule(model: &dyn Explored, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
+pub(super) fn schedule(model: &ProcessModel<'_>, from: &Row, steps: &[u32]) -> (Vec<Line>, Row) {
     let mut row = *from;
     let mut lines = Vec::new();
     for ordinal in steps {
@@ -47,7 +47,7 @@ pub(super) fn schedule(model: &dyn Explored, from: &Row, steps: &[u32]) -> (Vec<
 }
 
 /// The steps of process `i` from outside to outside, while all others stay outside.
-fn round_alone(model: &dyn Explored, from: &Row, i: usize) -> (Vec<PlacedLine>, Row) {
+fn round_alone(model: &ProcessModel<'_>, from: &Row, i: usize) -> (Vec<PlacedLine>, Row) {
     let mut row = *from;
     let mut lines = Vec::new();
     loop {
@@ -63,7 +63,7 @@ fn round_alone(model: &dyn Explored, from: &Row, i: usize) -> (Vec<PlacedLine>, 
 
 /// A step as told, and the state after it.
 pub(super) fn line(
-    model: &dyn Explored,
+    model: &ProcessModel<'_>,
     row: &Row,
     (process, what, next): (usize, String, Row),
 ) -> (Line, Row) {
@@ -74,7 +74,7 @@ pub(super) fn line(
 }
 
 /// The values of all registers.
-pub(super) fn values(model: &dyn Explored, row: &Row) -> Vec<Word> {
+pub(super) fn values(model: &ProcessModel<'_>, row: &Row) -> Vec<Word> {
     model.registers(row).into_iter().map(|(_, value)| value).collect()
 }
 
@@ -110,7 +110,7 @@ impl Check {
     pub fn alone_steps(&self) -> Vec<PlacedLine> {
         let model = self.model();
         let last = self.n - 1;
-        let (_, row) = round_alone(&*model, &model.first_row(), last);
-        round_alone(&*model, &row, last).0
+        let (_, row) = round_alone(&model, &model.first_row(), last);
+        round_alone(&model, &row, last).0
     }
 }

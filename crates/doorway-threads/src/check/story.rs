@@ -10,7 +10,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::memory::Row;
-use super::model::Explored;
+use super::model::ProcessModel;
 use super::schedule::{self, Line};
 use super::{Check, MAX_PROCESSES, Rules};
 use crate::Section;
@@ -60,7 +60,7 @@ pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<M
     }
     let unknown = || format!("there is no algorithm '{name}' between threads");
     let mut check = Check::named(name, n).ok_or_else(unknown)?;
-    let (fewest, most) = (check.info.fewest, check.info.most.min(MAX_PROCESSES));
+    let (fewest, most) = (check.info().fewest, check.info().most.min(MAX_PROCESSES));
     if !(fewest..=most).contains(&n) {
         return Err(format!("{name} has {fewest} to {most} processes here, not {n}"));
     }
@@ -68,7 +68,7 @@ pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<M
     if !check.fits() {
         return Err(format!("{n} processes do not fit into a state"));
     }
-    walk(&*check.model(), turns)
+    walk(&check.model(), turns)
 }
 
 /// The turns that a schedule consists of, as [`Report::schedule`](super::Report::schedule) has it.
@@ -89,7 +89,7 @@ pub fn turns_of(
     Ok(turns)
 }
 
-fn walk(model: &dyn Explored, turns: &[Turn]) -> Result<Vec<Moment>, String> {
+fn walk(model: &ProcessModel<'_>, turns: &[Turn]) -> Result<Vec<Moment>, String> {
     let mut row = model.first_row();
     let mut moments = Vec::new();
     let mut line = None;
@@ -110,7 +110,7 @@ fn walk(model: &dyn Explored, turns: &[Turn]) -> Result<Vec<Moment>, String> {
     Ok(moments)
 }
 
-fn moment(model: &dyn Explored, row: &Row, line: Option<Line>) -> Moment {
+fn moment(model: &ProcessModel<'_>, row: &Row, line: Option<Line>) -> Moment {
     let mut turns: Vec<(Turn, String)> = Vec::new();
     for (process, what, _) in model.told(row) {
         let which = turns.iter().filter(|(turn, _)| turn.process == process).count();

@@ -5,7 +5,7 @@ use std::vec::Vec;
 use doorway_search::{Graph, Lasso, NOWHERE, Search, Waits, fair_round};
 
 use super::Report;
-use super::model::{Explored, unpack};
+use super::model::{ProcessModel, unpack};
 use super::order::fifo;
 use super::schedule::schedule;
 use crate::{Bypass, Section, Since};
@@ -16,7 +16,7 @@ pub(super) struct Sections(Vec<u32>);
 const BITS: usize = 3;
 
 impl Sections {
-    fn of(model: &dyn Explored, search: &Search<'_>) -> Self {
+    fn of(model: &ProcessModel<'_>, search: &Search<'_>) -> Self {
         let mut sections = std::vec![0; search.graph().states() as usize];
         search.revisit(&mut |state, words| {
             let row = unpack(words);
@@ -41,7 +41,11 @@ impl Sections {
 }
 
 /// Decide deadlock, lockout, overtaking and order, and report them.
-pub(super) fn look_into_waiting(model: &dyn Explored, search: &Search<'_>, report: &mut Report) {
+pub(super) fn look_into_waiting(
+    model: &ProcessModel<'_>,
+    search: &Search<'_>,
+    report: &mut Report,
+) {
     let (graph, n, claims) = (search.graph(), model.n(), model.info().claims);
     let sections = Sections::of(model, search);
 
@@ -84,7 +88,7 @@ pub(super) fn look_into_waiting(model: &dyn Explored, search: &Search<'_>, repor
 /// processes keep taking steps: in one of the cycles, or in a state in which only processes
 /// that are outside can take a step.
 fn endless(
-    model: &dyn Explored,
+    model: &ProcessModel<'_>,
     search: &Search<'_>,
     sections: &Sections,
     whose: &[usize],
