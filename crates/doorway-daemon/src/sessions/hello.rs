@@ -255,7 +255,10 @@ impl Sessions {
     /// The time to live that a session gets if its client asks for this one and sends heartbeats.
     fn limited(&self, asked: Duration) -> Duration {
         let most = self.setup.limits.ttl.max(SHORTEST);
-        asked.clamp(SHORTEST, self.most_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most)))
+        asked.clamp(
+            SHORTEST,
+            self.longest_heartbeat_ttl().map_or(most, |lease| lease.clamp(SHORTEST, most)),
+        )
     }
 
     /// The time to live that a lease gets if its client asks for this one.

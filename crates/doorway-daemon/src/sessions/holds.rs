@@ -98,7 +98,7 @@ impl Sessions {
     /// For how long the group has to keep the grants of a session; none if the lease of the node
     /// covers them.
     pub(super) fn hold_length(&self, session: &Session) -> Option<Duration> {
-        let most = self.most_ttl()?;
+        let most = self.longest_lease()?;
         let length = session.ttl + session.grace();
         (session.life == Life::Lease && length > most).then_some(length)
     }
@@ -213,7 +213,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(session) = self.open.get(&number) else { return false };
-        let longer = self.most_ttl().is_some_and(|most| ttl > most) && ttl > session.ttl;
+        let longer = self.longest_lease().is_some_and(|most| ttl > most) && ttl > session.ttl;
         let Some(ask) = session.find(lock, fence).filter(|_| longer) else { return false };
         let name = lock.clone();
         let extension = Extension { session: number, call, name: name.clone(), fence, ttl };

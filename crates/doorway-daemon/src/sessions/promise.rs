@@ -7,9 +7,10 @@
 //! A client counts the TTL of its session from when it sent its last message that the node has
 //! answered. So two rules suffice:
 //!
-//! 1. No TTL is longer than seven tenths of a lease. A lease that is renewed all the time has more
-//!    than that left, so clients notice nothing. The exception are leases that the group keeps: see
-//!    `holds`.
+//! 1. No TTL is longer than seven tenths of a lease, and no TTL of a client that sends heartbeats
+//!    is longer than half of it. A lease that is renewed all the time has more than that left, so
+//!    clients notice nothing, even if a renewal is late. The exception are leases that the group
+//!    keeps: see `holds`.
 //! 2. The node answers a client with a session only while its lease lasts for the TTL of that
 //!    client from now on. Otherwise the answers wait until the lease is renewed. Clients that get
 //!    no answer count their locks as lost before the lease of the node ends. If the lease was made
@@ -21,7 +22,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Moment, Refusal, Reply};
+use doorway_protocol::{Code, Life, Moment, Refusal, Reply};
 
 use super::Sessions;
 use super::connections::{Attached, ConnectionState};
@@ -37,6 +38,20 @@ pub struct NodeLease {
     pub until: Moment,
     /// How long a lease lasts.
     pub length: Duration,
+}
+
+impl NodeLease {
+    /// The longest lease that the node can promise by itself.
+    fn longest_lease(self) -> Duration {
+        self.length * 7 / 10
+    }
+
+    /// The longest TTL of a client that sends heartbeats. A node counts on nine tenths of its own
+    /// lease and renews it every tenth of it. So a renewal may be late by three tenths before
+    /// answers wait, which is enough to elect another leader.
+    fn longest_ttl(self) -> Duration {
+        self.length / 2
+    }
 }
 
 /// How many answers may wait. A client that asks for more is disconnected.
@@ -59,10 +74,6 @@ impl Promise {
     /// The state that decides what happens next, for searches.
     pub(super) fn key(&self) -> (NodeLease, usize) {
         (self.lease, self.withheld.len())
-    }
-
-    fn most(&self) -> Duration {
-        self.lease.length * 7 / 10
     }
 
     /// May a client with this TTL get an answer?
@@ -117,7 +128,7 @@ impl Sessions {
         if lease.length < before.length {
             // Clients that count on more time than a lease has now must be told. They connect again
             // and learn it then. What they were promised before holds until its end.
-            let most = promise.most();
+            let most = lease.longest_lease();
             let longer = self.open.values().filter(|session| session.told > most);
             let connections = longer.filter_map(|session| session.connection);
             out.extend(connections.map(Output::Close));
@@ -133,9 +144,14 @@ impl Sessions {
         }
     }
 
-    /// The longest TTL that the node can promise by itself, if its own lease limits it.
-    pub(super) fn most_ttl(&self) -> Option<Duration> {
-        self.promise.as_ref().map(Promise::most)
+    /// The longest lease that the node can promise by itself, if its own lease limits it.
+    pub(super) fn longest_lease(&self) -> Option<Duration> {
+        self.promise.as_ref().map(|promise| promise.lease.longest_lease())
+    }
+
+    /// The longest TTL of a client that sends heartbeats, if the node's own lease limits it.
+    pub(super) fn longest_heartbeat_ttl(&self) -> Option<Duration> {
+        self.promise.as_ref().map(|promise| promise.lease.longest_ttl())
     }
 
     /// Refuse a new session while the node is no member of its group.
@@ -167,12 +183,12 @@ impl Sessions {
     pub(super) fn withhold(&mut self, now: Moment, first: usize, out: &mut Vec<Output>) {
         let Some(promise) = &mut self.promise else { return };
         let earlier = std::mem::take(&mut promise.withheld);
-        let (count, most) = (earlier.len(), promise.most());
+        let (count, lease) = (earlier.len(), promise.lease);
         let fresh = out.split_off(first);
         // The answers to one client stay in their order.
         let mut waiting = BTreeSet::new();
         for (at, mut output) in earlier.into_iter().chain(fresh).enumerate() {
-            let answer = answer(&mut output, &self.connections, &mut self.open, most);
+            let answer = answer(&mut output, &self.connections, &mut self.open, lease);
             let Some((to, ttl)) = answer else {
                 // The earlier answers to a client that is gone are of no use.
                 if at >= count || matches!(output, Output::Answer(..)) {
@@ -262,12 +278,13 @@ fn check_lease(now: Moment, output: &mut Output, open: &mut BTreeMap<u64, Sessio
 }
 
 /// If this answers a client that counts on its lock from now on: over which connection, and the TTL
-/// of the client. No TTL is longer than `most`, which may have changed since the output was made.
+/// of the client. The lease of the node limits the TTL, and may have changed since the output was
+/// made.
 fn answer(
     output: &mut Output,
     connections: &BTreeMap<Connection, ConnectionState>,
     open: &mut BTreeMap<u64, Session>,
-    most: Duration,
+    lease: NodeLease,
 ) -> Option<(Connection, Duration)> {
     let to = match output {
         Output::Tell(to, _) | Output::Greet(to, ..) => *to,
@@ -278,6 +295,7 @@ fn answer(
         ) => {
             let session = open.get(session);
             let grace = session.map(Session::grace).unwrap_or_default();
+            let most = lease.longest_lease();
             // A lease that holds nothing may get a lock while its client counts on this answer. If
             // it is short, the group will not keep that lock.
             let grows = |session: &Session| session.grants.is_empty() && *ttl + grace <= most;
@@ -294,7 +312,11 @@ fn answer(
     if let Output::Greet(_, greeting, _) = output
         && let Ok(welcome) = &mut **greeting
     {
-        session.told = if session.is_kept() { session.ttl } else { session.ttl.min(most) };
+        session.told = match session.life {
+            Life::Lease if session.is_kept() => session.ttl,
+            Life::Lease => session.ttl.min(lease.longest_lease()),
+            _ => session.ttl.min(lease.longest_ttl()),
+        };
         welcome.ttl_ms = ttl_ms(session.told);
     }
     Some((to, session.cover(session.told)))

@@ -5,9 +5,14 @@ use doorway_protocol::{Code, Opening, Refusal, Reply, Request};
 
 use super::*;
 
-/// The length of the node's lease, in milliseconds. Seven tenths of it are less than [`TTL`].
+/// The length of the node's lease, in milliseconds.
 const LEASE: u64 = 2000;
-const MOST: u32 = 1400;
+
+/// The longest TTL of a client that sends heartbeats: half of a lease, which is less than [`TTL`].
+const MOST: u32 = 1000;
+
+/// The longest lease that the node can promise by itself: seven tenths of its own.
+const MOST_OF_A_LEASE: u32 = 1400;
 
 fn node() -> TestNode {
     TestNode::with(Setup { agreed: true, ..setup() })
@@ -53,6 +58,19 @@ fn a_session_that_lives_with_its_process_outlives_the_silence_of_its_client() {
     node.lease(10, 100_000);
     node.pass(50_000);
     assert_eq!(node.sessions.held(), 1, "a client that is stopped keeps its lock");
+}
+
+#[test]
+fn answers_go_on_while_a_renewal_is_three_tenths_of_a_lease_late() {
+    let mut node = node();
+    // A node counts on nine tenths of its lease.
+    node.lease(0, LEASE * 9 / 10);
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    // The renewal was due after one tenth.
+    let late = LEASE / 10 + LEASE * 3 / 10;
+    let out = node.request(late, connection, Request::Alive(1));
+    assert_eq!(told(&out), [(connection, Reply::Alive(1))]);
+    assert_eq!(told(&node.request(late + 1, connection, Request::Alive(2))), []);
 }
 
 #[test]
@@ -333,11 +351,11 @@ impl TestNode {
 fn a_long_lease_is_told_when_the_group_keeps_it() {
     let mut node = TestNode::with(patient());
     node.lease(0, LEASE);
-    let (_, out) = node.call(0, lease("short", None, MOST));
+    let (_, out) = node.call(0, lease("short", None, MOST_OF_A_LEASE));
     let ask = asked(&out).expect("the node is asked");
     let out = node.grant(0, ask, 1);
     assert_eq!((held(&out), answers(&out).len()), (Vec::new(), 1), "it pays nothing");
-    let (caller, out) = node.call(0, lease("long", None, MOST + 1));
+    let (caller, out) = node.call(0, lease("long", None, MOST_OF_A_LEASE + 1));
     let ask = asked(&out).expect("the node is asked");
     let out = node.granted(10, ask, 2);
     assert_eq!((held(&out), answers(&out).len()), (vec![(ask, 1401)], 0));
@@ -345,7 +363,7 @@ fn a_long_lease_is_told_when_the_group_keeps_it() {
     let told = answers(&node.kept(20, ask, 1401));
     assert!(matches!(&told[..], [(to, Answer::Leased(_))] if *to == caller), "{told:?}");
 
-    let (_, out) = node.call(20, lease("other", None, MOST + 1));
+    let (_, out) = node.call(20, lease("other", None, MOST_OF_A_LEASE + 1));
     let ask = asked(&out).expect("the node is asked");
     node.granted(20, ask, 3);
     let out = node.not_kept(30, ask, 1401);
