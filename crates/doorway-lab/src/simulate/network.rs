@@ -1,8 +1,7 @@
 //! Messages under way in a simulated run.
 
-use std::collections::BTreeMap;
-
 use doorway_core::{Channel, NodeId};
+use rustc_hash::FxHashMap;
 
 use super::accounts::RequestId;
 use super::distribution::Delay;
@@ -57,7 +56,7 @@ pub(super) enum Order {
     /// A table of all channels, if that is small.
     Table { size: usize, last: Vec<u64> },
     /// For each sender, the channels it has used.
-    Maps(Vec<BTreeMap<NodeId, u64>>),
+    Maps(Vec<FxHashMap<NodeId, u64>>),
 }
 
 impl Order {
@@ -70,7 +69,7 @@ impl Order {
         } else if size <= Self::LARGEST_TABLE {
             Self::Table { size, last: vec![0; size * size] }
         } else {
-            Self::Maps(vec![BTreeMap::new(); size])
+            Self::Maps(vec![FxHashMap::default(); size])
         }
     }
 
