@@ -77,9 +77,72 @@ fn clients_that_wait_for_each_other_are_shown_as_a_circle() {
     assert!(sessions[0].contains("[b/") && sessions[1].contains("[a/"), "{why}");
     assert!(sessions[1].starts_with("first"), "{why}");
     assert_eq!(sessions[0], sessions[2], "{why}");
+    // The circle is drawn as a ring of two sessions.
+    let ring = "return document.querySelectorAll('svg.ring circle, svg.ring .waits').length";
+    assert_eq!(live.browser.run(ring), 4);
+    assert_eq!(live.browser.wrong_with("live-circle"), [""; 0]);
     live.browser.picture("live-circle-1366");
     live.choose("right");
     live.shows("deadlock: first");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_news_tell_what_happens_here_and_at_the_other_members() {
+    let mut group = three();
+    let live = Live::open(&group, 0);
+    let news = |label: &str| {
+        let find = format!("document.querySelector('.news[aria-label=\"{label}\"]').innerText");
+        live.browser.run(&format!("return {find}")).as_str().expect("text").to_owned()
+    };
+    let (all, one) = ("News of this node and its group", "News of the lock");
+    // A label has the process and the machine of its client behind it.
+    let told = |label: &str, client: &str, text: &str| {
+        let find = format!("[...document.querySelectorAll('.news[aria-label=\"{label}\"] li')]");
+        let fits =
+            format!("it.textContent.includes({client:?}) && it.textContent.includes({text:?})");
+        live.until(text, &format!("{find}.some((it) => {fits})"));
+    };
+    // At this node: waiting, granted, released and lost, as the node tells them.
+    let held = hold(&group, 0, "deploy/web", "CI job 4711");
+    live.choose("deploy/web");
+    let follows = "document.querySelectorAll('.news[aria-busy=false]').length === 2";
+    live.until("it follows the events", follows);
+    let waiting = wait(client(&group, 0, "CI job 4712"), "deploy/web");
+    told(one, "CI job 4712", " waits for deploy/web");
+    told(all, "CI job 4712", " waits for deploy/web");
+    held.release().expect("it was held");
+    assert!(waiting.join().expect("no panic"));
+    told(one, "deploy/web released by CI job 4711", ", fence ");
+    told(one, "deploy/web granted to CI job 4712", ", fence ");
+    assert!(!news(all).contains("granted"), "the list of the group has no single grants");
+    // At another member: the page sees it in its next look.
+    let there = hold(&group, 1, "deploy/web", "CI job 4713");
+    told(one, "deploy/web granted to CI job 4713", ", fence ");
+    live.choose("deploy/web");
+    there.release().expect("it was held");
+    told(one, "deploy/web released by CI job 4713", ", fence ");
+    // A lock is broken.
+    let broken = hold(&group, 0, "backup", "nightly");
+    let fence = broken.fence().to_string();
+    live.choose("backup");
+    live.click("Break …");
+    live.browser.type_text(&fence);
+    live.browser.press(&["Enter"]);
+    told(all, "backup taken from nightly", &format!(", fence {fence}"));
+    live.browser.picture("live-news-1366");
+    // A member goes and comes back.
+    group.kill(2);
+    told(all, "", "c cannot be reached");
+    group.start(2);
+    told(all, "", "c is back");
+    let grants = live.browser.run(
+        "return document.querySelector('.spark path:last-child') \
+        .getAttribute('d').length > 5",
+    );
+    assert_eq!(grants, true, "the grants are drawn");
+    live.shows(" grants/s, most ");
+    assert_eq!(live.browser.log(), [""; 0]);
 }
 
 #[test]
