@@ -14,7 +14,7 @@ const bar = document.getElementById("bar");
 /** A wait of this many milliseconds is marked. */
 const LONG = 10_000;
 
-const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, stop: () => {} };
+const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, long: null, stop: () => {} };
 const totals = h("span", {});
 let [spark, news] = [sparkline(), newsList("News of this node and its group")];
 const age = h("span.quiet.age", {});
@@ -61,7 +61,8 @@ const leave = h("button", { type: "button", onclick: () => {
 
 function screen() {
   [spark, news] = [sparkline(), newsList("News of this node and its group")];
-  state.stop = news.listen({ kind: "waiting,gave-up,lost,view" });
+  state.stop = news.listen({ kind: "lost,view" });
+  state.long = null;
   put(bar, h("h1", {}, "Doorway live"), facts, age, hasToken() && !hasLab() && leave);
   const prefix = h("input", { id: "prefix", value: state.prefix, oninput: () => {
     state.prefix = prefix.value;
@@ -99,7 +100,16 @@ function newRow(name) {
   return { element: h("tr", {}, h("td", {}, button), figures), figures };
 }
 
+/** Tell of locks for which a client has begun to wait long. */
+function tellLongWaits(told) {
+  const long = told.locks.filter((it) => it.waiting > 0 && it.longest_wait_ms >= LONG).map((it) => it.lock);
+  const fresh = state.long ? long.filter((it) => !state.long.has(it)) : [];
+  for (const lock of fresh) news.add([h("code", {}, plain(lock)), ` has a client that has waited for ${time(LONG)}`], { bad: true });
+  state.long = new Set(long);
+}
+
 function showLocks(told) {
+  tellLongWaits(told);
   const now = new Map(told.locks.map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
   for (const it of told.locks) {
     const { element, figures } = now.get(it.lock);
