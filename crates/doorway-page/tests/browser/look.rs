@@ -41,8 +41,9 @@ const FACTS: &str = "
     const frame = picture.getBoundingClientRect();
     for (const part of picture.querySelectorAll('text, .body, .cell, .row')) {
       const box = part.getBoundingClientRect();
-      const out = Math.max(frame.left - box.left, box.right - frame.right, frame.top - box.top, box.bottom - frame.bottom);
-      if (box.width && out > 1.5) wrong.push(`${part.getAttribute('class')} ${part.textContent} sticks out by ${out.toFixed(1)}`);
+      const out = Math.max(frame.left - box.left, box.right - frame.right,
+        frame.top - box.top, box.bottom - frame.bottom);
+      if (box.width && out > 1.5) wrong.push(`${part.textContent} sticks out by ${out.toFixed(1)}`);
     }
   }
   apart('two names of lanes', boxes_of(document, '.lanes span'));
