@@ -7,6 +7,9 @@ use crate::{Live, client, hold, three, wait};
 const NAME: &str = "<img src=x onerror=document.title='owned'>/../?#&\"'";
 const LABEL: &str = "</code><script>document.title='owned'</script>\u{202e}gnp.exe";
 
+/// Whether the page follows the events of its node and of the lock that is open.
+const FOLLOWS: &str = "document.querySelectorAll('.news[aria-busy=false]').length === 2";
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_killed_member_is_away_and_its_word_is_missing() {
@@ -108,8 +111,7 @@ fn the_news_tell_what_happens_here_and_at_the_other_members() {
     // At this node: waiting, granted, released and lost, as the node tells them.
     let held = hold(&group, 0, "deploy/web", "CI job 4711");
     live.choose("deploy/web");
-    let follows = "document.querySelectorAll('.news[aria-busy=false]').length === 2";
-    live.until("it follows the events", follows);
+    live.until("it follows the events", FOLLOWS);
     let waiting = wait(client(&group, 0, "CI job 4712"), "deploy/web");
     told(one, "CI job 4712", " waits for deploy/web");
     held.release().expect("it was held");
@@ -269,6 +271,17 @@ fn every_screen_is_in_order_at_every_size_and_in_both_themes() {
     let live = Live::open(&group, 0);
     live.choose("deploy/web");
     live.shows("CI job 4713");
+    // Something happens: grants, a request that waits, a lock that is broken.
+    live.until("it follows the events", FOLLOWS);
+    let shop = client(&group, 0, "web shop");
+    for _ in 0..300 {
+        shop.acquire("orders").enter().expect("a free lock").release().expect("it was held");
+    }
+    let _late = wait(client(&group, 0, "CI job 4714"), "deploy/web");
+    let lost = hold(&group, 0, "export", "nightly export");
+    group.output(0, &format!("break export --fence {}", lost.fence()));
+    live.shows("export taken from nightly export");
+    live.shows("CI job 4714");
     let mut wrong = Vec::new();
     for screen in ["live", "live-away"] {
         for look in [Look::DESK, Look::BEAMER, Look::PHONE] {
