@@ -36,6 +36,7 @@ pub const FILES: &[File] = files![
     "js/live.js",
     "js/livecall.js",
     "js/lock.js",
+    "js/locks.js",
     "js/main.js",
     "js/matrix.js",
     "js/network.js",
@@ -62,6 +63,7 @@ const LIVE: &[&str] = &[
     "js/live.js",
     "js/livecall.js",
     "js/lock.js",
+    "js/locks.js",
     "js/news.js",
     "js/spark.js",
 ];

@@ -53,6 +53,11 @@ export function put(element, ...children) {
   return element;
 }
 
+/** Set a text, if it is another one: what has not changed is not drawn again. @param {Element} element */
+export function say(element, text) {
+  if (element.textContent !== String(text)) element.textContent = text;
+}
+
 /**
  * Let an element have these children, and touch it only if they are others or in another order. What has the focus
  * keeps it.

@@ -1,8 +1,9 @@
 // The live page of a node: members, locks by longest wait, and one lock.
 
-import { h, inOrder, many, plain, put } from "./dom.js";
+import { h, many, plain, put, say } from "./dom.js";
 import { group, hasLab, hasToken, inspect, list, setToken, takeToken } from "./livecall.js";
-import { lockPanel, short, time } from "./lock.js";
+import { lockPanel, time } from "./lock.js";
+import { LONG, lockList } from "./locks.js";
 import { membersNews, newsList } from "./news.js";
 import { sparkline } from "./spark.js";
 
@@ -11,10 +12,7 @@ const STALE = 3000;
 
 const main = document.getElementById("main");
 const bar = document.getElementById("bar");
-/** A wait of this many milliseconds is marked. */
-const LONG = 10_000;
-
-const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, long: null, stop: () => {} };
+const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, stop: () => {} };
 const totals = h("span", {});
 let [spark, news] = [sparkline(), newsList("News of this node and its group")];
 const age = h("span.quiet.age", {});
@@ -49,10 +47,8 @@ function signIn(text) {
   token.focus();
 }
 
-const rows = h("tbody", {});
-const table = h("table", {}, h("thead", {}, h("tr", {}, ["Lock", "Inside", "Waiting", "Longest", "Held"].map((it) => h("th", { scope: "col" }, it)))), rows);
-const none = h("p", {}, "No client holds a lock or waits for one.");
-const rest = h("p.quiet", {}, "And more: type the beginning of a name.");
+const locks = lockList((name) => choose(name),
+  (name) => news.add([h("code", {}, plain(name)), ` has a client that has waited for ${time(LONG)}`], { bad: true }));
 const facts = h("span.facts", {});
 const leave = h("button", { type: "button", onclick: () => {
   setToken("");
@@ -62,7 +58,7 @@ const leave = h("button", { type: "button", onclick: () => {
 function screen() {
   [spark, news] = [sparkline(), newsList("News of this node and its group")];
   state.stop = news.listen({ kind: "lost,view" });
-  state.long = null;
+  locks.forget();
   put(bar, h("h1", {}, "Doorway live"), facts, age, hasToken() && !hasLab() && leave);
   const prefix = h("input", { id: "prefix", value: state.prefix, oninput: () => {
     state.prefix = prefix.value;
@@ -70,7 +66,7 @@ function screen() {
   } });
   put(main, h("section.wide", { "aria-label": "Members" }, said, done, h("h2", {}, "Members"), members, h("p.totals", {}, totals, spark.element)),
     h("section", { "aria-label": "Locks" }, h("h2", {}, "Locks, longest wait first"),
-      h("p", {}, h("label", { for: "prefix" }, "Names that begin with "), prefix), table, none, rest),
+      h("p", {}, h("label", { for: "prefix" }, "Names that begin with "), prefix), locks.elements),
     h("div", {}, detail, h("section", { "aria-label": "News" }, h("h2", {}, "News of this node and its group"), news.element)));
 }
 
@@ -79,49 +75,19 @@ function showGroup(told) {
   for (const { text, bad } of membersNews(state.group, told)) news.add([text], { bad });
   state.group = told;
   const [held, waiting, grants] = ["held", "waiting", "grants"].map((it) => told.nodes.reduce((sum, one) => sum + one[it], 0));
-  totals.textContent = `${held.toLocaleString("en")} held, ${waiting.toLocaleString("en")} waiting, ${many(grants, "grant")}`;
+  say(totals, `${held.toLocaleString("en")} held, ${waiting.toLocaleString("en")} waiting, ${many(grants, "grant")}`);
   spark.add(grants, Date.now());
-  put(facts, h("span", {}, `group ${node.group}`), h("span", {}, `node ${node.node}`),
-    h("span", {}, `view ${node.view ?? "being agreed on"}`), h("span", {}, `up ${time(node.up_ms)}`),
-    h("span", {}, `${told.nodes.length} of ${many(node.members.length, "member")}`));
-  put(members, h("ul.members", {},
-    told.nodes.map((it) => h("li", {}, `${it.node}: ${it.view === null ? "no view" : "serves"}, ` +
-      `${it.held.toLocaleString("en")} held, ${it.waiting.toLocaleString("en")} waiting, ${it.grants.toLocaleString("en")} grants`)),
-    told.away.map((it) => h("li.bad", {}, `${it.node}: away for ${time(it.for_ms)}`)),
-    told.silent.map((it) => h("li.bad", {}, `${it}: no answer`))));
-}
-
-/** The rows of the list by lock. A row stays while its figures change, so that a click on it is never lost. */
-let known = new Map();
-
-function newRow(name) {
-  const figures = Array.from({ length: 4 }, () => h("td", {}));
-  const button = h("button", { type: "button", "data-lock": name, onclick: () => choose(name) }, plain(name));
-  return { element: h("tr", {}, h("td", {}, button), figures), figures };
-}
-
-/** Tell of locks for which a client has begun to wait long. */
-function tellLongWaits(told) {
-  const long = told.locks.filter((it) => it.waiting > 0 && it.longest_wait_ms >= LONG).map((it) => it.lock);
-  const fresh = state.long ? long.filter((it) => !state.long.has(it)) : [];
-  for (const lock of fresh) news.add([h("code", {}, plain(lock)), ` has a client that has waited for ${time(LONG)}`], { bad: true });
-  state.long = new Set(long);
-}
-
-function showLocks(told) {
-  tellLongWaits(told);
-  const now = new Map(told.locks.map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
-  for (const it of told.locks) {
-    const { element, figures } = now.get(it.lock);
-    const texts = [it.inside, it.waiting, it.waiting ? `${short(it.longest_wait_ms)}${it.longest_wait_ms >= LONG ? " !" : ""}` : "", it.holder ? short(it.holder.held_ms) : ""];
-    figures.forEach((cell, index) => { cell.textContent = texts[index]; });
-    element.classList.toggle("long", it.waiting > 0 && it.longest_wait_ms >= LONG);
-    if (it.lock === state.chosen?.name) element.setAttribute("aria-current", "true");
-    else element.removeAttribute("aria-current");
-  }
-  known = now;
-  inOrder(rows, [...now.values()].map((row) => row.element));
-  [table.hidden, none.hidden, rest.hidden] = [!now.size, now.size > 0, !told.more];
+  const texts = [`group ${node.group}`, `node ${node.node}`, `view ${node.view ?? "being agreed on"}`, `up ${time(node.up_ms)}`,
+    `${told.nodes.length} of ${many(node.members.length, "member")}`];
+  texts.forEach((text, index) => say(facts.children[index] ?? facts.appendChild(h("span", {})), text));
+  const lines = [
+    ...told.nodes.map((it) => ["", `${it.node}: ${it.view === null ? "no view" : "serves"}, ` +
+      `${it.held.toLocaleString("en")} held, ${it.waiting.toLocaleString("en")} waiting, ${it.grants.toLocaleString("en")} grants`]),
+    ...told.away.map((it) => [".bad", `${it.node}: away for ${time(it.for_ms)}`]),
+    ...told.silent.map((it) => [".bad", `${it}: no answer`])];
+  if (members.dataset.shown === lines.join()) return;
+  members.dataset.shown = lines.join();
+  put(members, h("ul.members", {}, lines.map(([kind, text]) => h(`li${kind}`, {}, text))));
 }
 
 function leaveLock() {
@@ -151,7 +117,7 @@ async function look() {
     state.signedIn = true;
     state.heard = Date.now();
     showGroup(told);
-    showLocks(page);
+    locks.show(page, state.chosen?.name);
     complain("");
   } catch (error) {
     if (error.status === 401) signIn(hasToken() ? error.message : "");
