@@ -65,11 +65,13 @@ export function say(element, text) {
  * @param {Element[]} children
  */
 export function inOrder(element, children) {
-  const same = children.length === element.children.length && children.every((it, index) => element.children[index] === it);
-  if (same) return;
   const focused = document.activeElement;
-  element.replaceChildren(...children);
-  if (focused instanceof HTMLElement && element.contains(focused)) focused.focus();
+  const wanted = new Set(children);
+  for (const child of [...element.children]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, index) => {
+    if (element.children[index] !== child) element.insertBefore(child, element.children[index] ?? null);
+  });
+  if (focused instanceof HTMLElement && focused !== document.activeElement && element.contains(focused)) focused.focus();
 }
 
 /**

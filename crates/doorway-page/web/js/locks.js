@@ -45,8 +45,17 @@ export function lockList(choose, waitsLong) {
     }
   }
 
+  /** In whole seconds, and then by name: milliseconds of several members would shuffle the rows at every look. */
+  function steady(locks) {
+    const seconds = (ms) => Math.floor((ms ?? 0) / 1000);
+    const rank = (it) => [it.waiting > 0 ? 1 : 0, seconds(it.longest_wait_ms), seconds(it.holder?.held_ms)];
+    const order = locks.map((it) => [rank(it), it]);
+    order.sort(([[a, b, c], one], [[d, e, f], other]) => d - a || e - b || f - c || (one.lock < other.lock ? -1 : 1));
+    return order.map(([, it]) => it);
+  }
+
   function show(told, chosen) {
-    const now = new Map(told.locks.map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
+    const now = new Map(steady(told.locks).map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
     for (const [lock, { element }] of known) if (!now.has(lock)) seen.unobserve(element);
     known = now;
     last = { told, chosen };
