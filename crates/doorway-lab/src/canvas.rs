@@ -18,11 +18,11 @@ pub(crate) const COLOURS: usize = COLOUR_PAIRS.len();
 /// Each colour on a light and on a dark page.
 const COLOUR_PAIRS: [(&str, &str); 7] = [
     ("#0072b2", "#4ba3e3"),
-    ("#d98a00", "#f0b03a"),
+    ("#c67c00", "#f0b03a"),
     ("#009e73", "#2cc79b"),
     ("#b65590", "#e093c0"),
     ("#c34a00", "#f5804a"),
-    ("#3aa0dc", "#a5dcff"),
+    ("#2f96d3", "#a5dcff"),
     ("#6b7280", "#b3bac4"),
 ];
 
@@ -34,7 +34,7 @@ const RULES: [(&str, &str, &str, &str); 16] = [
     ("soft", "fill", "#5b6673", "#9aa5b1"),
     ("halo", "stroke", "#ffffff", "#0d1117"),
     ("grid", "stroke", "#e7eaee", "#20262e"),
-    ("lane", "stroke", "#9aa5b1", "#5b6673"),
+    ("lane", "stroke", "#868f9a", "#5b6673"),
     ("mark", "stroke", "#1f2933", "#e6edf3"),
     ("knock", "fill", "#ffffff", "#0d1117"),
     ("inside", "fill", "#33404f", "#dde4ec"),
@@ -279,6 +279,38 @@ pub(crate) fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The contrast of two colours, from 1 to 21, as WCAG defines it.
+    fn contrast(one: &str, other: &str) -> f64 {
+        let light = |colour: &str| {
+            let part = |at: usize| {
+                let value = u8::from_str_radix(&colour[at..at + 2], 16).unwrap();
+                let value = f64::from(value) / 255.0;
+                if value <= 0.039_28 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5) + 0.05
+        };
+        let (one, other) = (light(one), light(other));
+        one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn everything_that_is_drawn_can_be_told_from_the_page() {
+        let rule = |class, property| {
+            let found = RULES.iter().find(|rule| (rule.0, rule.1) == (class, property)).unwrap();
+            (found.2, found.3)
+        };
+        let page = rule("page", "fill");
+        let lines = ["lane", "mark", "waiting", "bad"].map(|class| rule(class, "stroke"));
+        for (light, dark) in COLOUR_PAIRS.into_iter().chain(lines) {
+            assert!(contrast(light, page.0) >= 3.0, "{light}: {}", contrast(light, page.0));
+            assert!(contrast(dark, page.1) >= 3.0, "{dark}: {}", contrast(dark, page.1));
+        }
+        for (light, dark) in ["text", "soft", "alarm"].map(|class| rule(class, "fill")) {
+            assert!(contrast(light, page.0) >= 4.5, "{light}: {}", contrast(light, page.0));
+            assert!(contrast(dark, page.1) >= 4.5, "{dark}: {}", contrast(dark, page.1));
+        }
+    }
 
     #[test]
     fn numbers_are_readable() {

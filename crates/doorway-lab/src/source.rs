@@ -166,6 +166,16 @@ impl Source {
     }
 }
 
+/// Whether the algorithm of this name sends every message to the successor of its sender, so that
+/// its nodes form a ring: every line of its code that sends names the successor.
+pub fn sends_round(name: &str) -> bool {
+    let Some(entry) = ALL.iter().find(|entry| entry.info.name == name) else { return false };
+    let code = code(entry).source.lines().map(str::trim).filter(|line| !line.starts_with("//"));
+    let mut sends =
+        code.filter(|line| line.contains(".send(") || line.contains(".send_all(")).peekable();
+    sends.peek().is_some() && sends.all(|line| line.contains("successor("))
+}
+
 /// The entry whose file has the handlers: the algorithm's own, or the one that it builds upon.
 fn code(entry: &'static Entry) -> &'static Entry {
     let handles = |entry: &Entry| {

@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use doorway_page::files::FILES;
+use doorway_page::files::{FILES, is_live};
 use doorway_page::guard::Token;
 use doorway_page::server::{First, Server};
 use serde_json::{Value, json};
@@ -68,7 +68,10 @@ fn main() {
     let begin = Instant::now();
     let host = Host::start();
     let ready = begin.elapsed().as_secs_f64() * 1e3;
-    let bytes: usize = FILES.iter().map(|(_, bytes)| bytes.len()).sum();
+    let bytes = |live: bool| -> usize {
+        let mine = |path: &str| is_live(path) == live || path == "js/dom.js";
+        FILES.iter().filter(|(path, _)| mine(path)).map(|(_, bytes)| bytes.len()).sum()
+    };
 
     let run = json!({ "run": "ricart-agrawala n=30" });
     let mut told = host.call("play", &run);
@@ -89,7 +92,8 @@ fn main() {
     }
     let (middle, worst) = spread(single);
     println!("{:<52} {ready:>9.1} ms", "server ready");
-    println!("{:<52} {:>9.1} kB", "files of the page", bytes as f64 / 1e3);
+    println!("{:<52} {:>9.1} kB", "files of the laboratory", bytes(false) as f64 / 1e3);
+    println!("{:<52} {:>9.1} kB", "files of the live page", bytes(true) as f64 / 1e3);
     println!(
         "{:<52} {middle:>9.2} ms",
         format!("one step of 30 nodes after {steps} steps, median")

@@ -27,9 +27,9 @@ const QUIET: Duration = Duration::from_secs(15);
 ///
 /// The response is a stream of server-sent events: `waiting` and `gave-up` for requests, `granted`,
 /// `released` and `lost` for grants, each with a `GrantEvent` as JSON, and `view` with a
-/// `ViewEvent` when a view begins or ends. If the client reads too slowly, some events are dropped,
-/// and the client gets `missed` with their number. Only locks that the client may inspect are
-/// reported.
+/// `ViewEvent` when a view begins or ends. `lock` and `kind` select some of them. If the client
+/// reads too slowly, some events are dropped, and the client gets `missed` with their number. Only
+/// locks that the client may inspect are reported.
 #[utoipa::path(
     get, path = "/v1/events", operation_id = "events", tag = "locks",
     params(EventsQuery),
@@ -44,10 +44,11 @@ pub(crate) async fn events(
     Extension(caller): Extension<Caller>,
     UrlQuery(query): UrlQuery<EventsQuery>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let kinds = kinds(query.kind.as_deref())?;
     let listener = api.service.listen(&caller.principal)?;
     let locks = query.lock.as_deref().map(NamePattern::new);
-    let views = Some(api.service.node().views());
-    let events = EventStream { listener, views, principal: caller.principal, locks };
+    let views = kinds.contains(&VIEW).then(|| api.service.node().views());
+    let events = EventStream { listener, views, principal: caller.principal, locks, kinds };
     let stream = unfold(events, |mut events| async {
         let event = events.next().await?;
         Some((Ok(event), events))
@@ -55,14 +56,33 @@ pub(crate) async fn events(
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(QUIET)))
 }
 
+/// The kind of event that tells of a view.
+const VIEW: &str = "view";
+
+/// The kinds of events that a client can select.
+const KINDS: [&str; 6] = ["waiting", "gave-up", "granted", "released", "lost", VIEW];
+
+/// The kinds that a client asks for; all of them if it names none.
+fn kinds(asked: Option<&str>) -> Result<Vec<&'static str>, Problem> {
+    let Some(asked) = asked else { return Ok(KINDS.to_vec()) };
+    let known = |name: &str| KINDS.into_iter().find(|kind| *kind == name);
+    let unknown = |name: &str| {
+        let text = format!("`kind` has no '{name}'; it has {}", KINDS.join(", "));
+        Problem::invalid(text)
+    };
+    asked.split(',').map(|name| known(name).ok_or_else(|| unknown(name))).collect()
+}
+
 /// One stream of events.
 struct EventStream {
     listener: Listener,
-    /// News of views; none when the node has ended.
+    /// News of views; none if the client does not ask for them, or when the node has ended.
     views: Option<watch::Receiver<Option<u64>>>,
     principal: Arc<Principal>,
     /// Which locks; all of them without a pattern.
     locks: Option<NamePattern>,
+    /// Which kinds of events.
+    kinds: Vec<&'static str>,
 }
 
 impl EventStream {
@@ -78,7 +98,7 @@ impl EventStream {
             let happened = tokio::select! {
                 view = changed => {
                     if let Ok(view) = view {
-                        return Some(line("view", &ViewEvent { view, at_ms: now_ms() }));
+                        return Some(line(VIEW, &ViewEvent { view, at_ms: now_ms() }));
                     }
                     self.views = None;
                     continue;
@@ -86,7 +106,7 @@ impl EventStream {
                 happened = self.listener.events.recv() => happened,
             };
             match happened {
-                Ok(event) if self.wants(&event.lock) => return Some(told(&event)),
+                Ok(event) if self.wants(&event) => return Some(told(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     return Some(line("missed", &MissedEvents { missed }));
@@ -96,9 +116,11 @@ impl EventStream {
         }
     }
 
-    fn wants(&self, lock: &Name) -> bool {
-        let wanted = self.locks.as_ref().is_none_or(|pattern| pattern.matches(lock));
-        wanted && self.principal.rights.may(Right::Inspect, lock)
+    fn wants(&self, event: &service::Event) -> bool {
+        let lock: &Name = &event.lock;
+        self.kinds.contains(&name(event.kind))
+            && self.locks.as_ref().is_none_or(|pattern| pattern.matches(lock))
+            && self.principal.rights.may(Right::Inspect, lock)
     }
 }
 
@@ -110,14 +132,17 @@ fn told(event: &service::Event) -> Event {
         client: event.client.to_string(),
         at_ms: since_1970(event.at),
     };
-    let kind = match event.kind {
+    line(name(event.kind), &news)
+}
+
+fn name(kind: EventKind) -> &'static str {
+    match kind {
         EventKind::Waiting => "waiting",
         EventKind::GaveUp => "gave-up",
         EventKind::Granted => "granted",
         EventKind::Released => "released",
         EventKind::Lost => "lost",
-    };
-    line(kind, &news)
+    }
 }
 
 fn now_ms() -> u64 {

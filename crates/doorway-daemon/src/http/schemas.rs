@@ -206,6 +206,11 @@ pub(crate) struct RecordRequest {
 pub(crate) struct EventsQuery {
     /// The name of a lock, or a prefix followed by `*`. Without it, events of all locks are sent.
     pub(crate) lock: Option<String>,
+    /// The kinds of events to send, separated by commas: `waiting`, `gave-up`, `granted`,
+    /// `released`, `lost` and `view`. Without it, events of all kinds are sent.
+    #[param(pattern = "^(waiting|gave-up|granted|released|lost|view)\
+                       (,(waiting|gave-up|granted|released|lost|view))*$")]
+    pub(crate) kind: Option<String>,
 }
 
 /// An event about a grant of this node, or about a request that waits here.

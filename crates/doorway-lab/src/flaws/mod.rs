@@ -14,8 +14,12 @@ pub mod sets;
 mod tokens;
 mod worlds;
 
+use std::fmt::Write as _;
+
+use doorway_core::{Channel, Needs, Phase};
+
 use crate::check::{Property, Report, Verdict};
-use crate::{Trace, Violation};
+use crate::{Trace, Violation, World, script};
 
 /// A flaw, and the searches that refute it.
 #[derive(Clone, Debug)]
@@ -49,6 +53,8 @@ pub struct Finding {
     pub setting: String,
     /// The counterexample; only the opening if there is no violation.
     pub trace: Trace,
+    /// The world in which the search began.
+    pub world: World,
 }
 
 impl Finding {
@@ -59,6 +65,43 @@ impl Finding {
             Verdict::Holds | Verdict::NotExhausted => None,
         }
     }
+
+    /// The counterexample as a script. `None` if no listed algorithm behaves so: the mistake was
+    /// built into a copy of one.
+    pub fn script(&self, comment: &str) -> Option<String> {
+        let Verdict::Violated { trace, cycle, violation } = &self.report.verdict else {
+            return None;
+        };
+        let (commands, there) = script::tell(&self.world, trace);
+        let (round, _) = script::tell(&there, cycle);
+        let text = script::compose(comment, &setup(&self.world), &commands, &round);
+        let played = script::run(&text).ok()?;
+        let same = played.violation.is_some_and(|found| found == *violation);
+        same.then_some(played.text)
+    }
+}
+
+/// A world as a script describes it.
+fn setup(world: &World) -> String {
+    let (group, info) = (world.group(), world.info());
+    let channel = if world.channel() == Channel::Fifo { "fifo" } else { "unordered" };
+    let mut text = format!("{} n={} channel={channel}", info.name, group.size());
+    if group.permits() > 1 {
+        let _ = write!(text, " permits={} seats={}", group.permits(), group.seats());
+    }
+    let inside: Vec<String> =
+        world.live_in(Phase::Inside).iter().map(ToString::to_string).collect();
+    if !inside.is_empty() {
+        let _ = write!(text, " holder={}", inside.join(","));
+    }
+    if info.needs == Needs::Quorums {
+        for node in group.nodes() {
+            let members = group.quorum(node, 0).iter().map(ToString::to_string);
+            let members = members.collect::<Vec<_>>().join(" ");
+            let _ = write!(text, "\nquorum {node} = {members}");
+        }
+    }
+    text
 }
 
 /// All flaws, in the order of the page.

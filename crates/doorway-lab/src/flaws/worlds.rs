@@ -86,7 +86,7 @@ pub(super) fn judge(world: &World) -> Finding {
 }
 
 fn finding(world: &World, report: Report) -> Finding {
-    Finding { setting: setting(world), trace: story(world, &report), report }
+    Finding { setting: setting(world), trace: story(world, &report), report, world: world.clone() }
 }
 
 /// The counterexample as a trace.

@@ -17,6 +17,7 @@ mod pick;
 mod recorded;
 mod shelf;
 mod view;
+mod waits;
 pub mod words;
 
 use std::fmt;
@@ -38,7 +39,7 @@ pub use recorded::recorded;
 pub use shelf::{Card, cards, script_of};
 pub use view::{
     ChoiceView, ClaimView, FrameView, GroupView, NodeView, OpeningView, SendView, StepView,
-    StoryView, ViolationView,
+    StoryView, ViolationView, WaitView,
 };
 
 /// The most steps of a story.
@@ -283,7 +284,7 @@ impl Story {
             from: self.len() - steps.len(),
             steps,
             choices: self.next(false),
-            stuck: world.stuck().as_ref().map(ViolationView::of),
+            stuck: self.now.stuck(),
         }
     }
 

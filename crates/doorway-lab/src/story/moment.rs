@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use doorway_core::{Mode, NodeId, NodeSet, Phase};
 
 use super::view::{ChoiceView, NodeView, OpeningView, SendView, StepView, ViolationView, shown};
+use super::waits::Asked;
 use super::words;
 use crate::check::Judge;
 use crate::script::describe;
@@ -21,6 +22,8 @@ pub(super) struct Moment {
     flights: BTreeMap<u64, Flight>,
     /// How many requests each node has made.
     requests: Vec<u32>,
+    /// For each node, what became of the messages of its last request.
+    pub(super) asked: Vec<Asked>,
     /// The nodes whose clients have given a request up.
     given_up: NodeSet,
     /// The step since which the client of each node could do what it can do now.
@@ -47,6 +50,7 @@ impl Moment {
             world,
             flights: BTreeMap::new(),
             requests: vec![0; size],
+            asked: vec![Asked::default(); size],
             given_up: NodeSet::new(),
             since: vec![0; size],
             taken: 0,
@@ -86,6 +90,7 @@ impl Moment {
             _ => took.and_then(|id| self.flights.get(&id)).and_then(|flight| flight.pays),
         };
         let sends = self.charge(&step, cause);
+        self.note_answers(&step, cause, &sends);
         let lost = self.forget_lost(choice, took);
         if is_client(choice) || step.entered || before.contains(&node) != self.waits(node) {
             self.since[node.index()] = self.taken;
@@ -137,6 +142,27 @@ impl Moment {
             views.push(SendView { id: letter.id, to: shown(*to), text, pays });
         }
         views
+    }
+
+    /// Note what the request of the acting node has sent, and which answer to it has arrived.
+    fn note_answers(&mut self, step: &Step, cause: Option<(u32, u32)>, sends: &[SendView]) {
+        let node = actor(step.choice);
+        let mine = self.request_of(node);
+        let asked = &mut self.asked[node.index()];
+        if let Choice::Acquire(..) = step.choice {
+            asked.clear();
+        }
+        if let (Choice::Deliver(position) | Choice::Duplicate(position), Some(letter)) =
+            (step.choice, &step.message)
+            && mine.is_some()
+            && cause == mine
+        {
+            asked
+                .insert(shown(position.from), Some(kind(&format!("{:?}", letter.body)).to_owned()));
+        }
+        for send in sends.iter().filter(|send| mine.is_some() && send.pays == mine) {
+            asked.insert(send.to, None);
+        }
     }
 
     /// Drop what is no longer under way from the accounts. Returns the numbers of the messages that

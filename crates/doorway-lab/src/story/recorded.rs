@@ -9,6 +9,7 @@ use super::view::{
 };
 use crate::Trace;
 use crate::diagram::kind_colours;
+use crate::source::sends_round;
 use crate::trace::{Event, What, kind};
 
 /// A recording as a page shows it. Events of a node at one time are one step.
@@ -27,7 +28,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
             What::Acquire(_) | What::Release | What::Withdraw | What::Receive { .. } | What::Crash
         );
         if begins || last != here {
-            steps.push(empty(event));
+            steps.push(empty(trace, event));
         }
         last = here;
         let standing = phases.entry(event.node).or_default();
@@ -42,17 +43,20 @@ pub fn recorded(trace: &Trace) -> StoryView {
         _ => None,
     });
     let size = trace.size;
+    let algorithm = trace.title.split([' ', ',']).next().unwrap_or_default().to_owned();
+    let ring = sends_round(&algorithm);
+    let around = (1..=size).map(|node| (node, node % size + 1));
     StoryView {
         frame: Some(FrameView {
             run: trace.title.clone(),
-            algorithm: trace.title.split([' ', ',']).next().unwrap_or_default().to_owned(),
+            algorithm,
             group: GroupView {
                 n: size,
                 permits: 1,
                 channel: "fifo",
-                layout: "mesh",
+                layout: if ring { "ring" } else { "mesh" },
                 rows: Vec::new(),
-                edges: Vec::new(),
+                edges: around.filter(|_| ring).collect(),
                 parents: Vec::new(),
                 quorums: Vec::new(),
                 claim: ClaimView { text: String::new(), least: 0.0, most: None },
@@ -106,7 +110,12 @@ impl Standing {
 }
 
 /// A step in which nothing happens yet.
-fn empty(event: &Event) -> StepView {
+fn empty(trace: &Trace, event: &Event) -> StepView {
+    let when = match trace.unit {
+        "milliseconds" => format!("{:.3} ms:", event.at),
+        "steps" => String::new(),
+        _ => format!("time {:.3}:", event.at),
+    };
     StepView {
         word: String::new(),
         node: shown(event.node),
@@ -120,7 +129,7 @@ fn empty(event: &Event) -> StepView {
         hits: Vec::new(),
         state: Standing::default().view(),
         print: 0,
-        say: Some(format!("{:.3} ms:", event.at)),
+        say: Some(when),
     }
 }
 
@@ -128,10 +137,11 @@ fn add(trace: &Trace, step: &mut StepView, event: &Event, texts: &BTreeMap<u64, 
     let message = |id: &u64| texts.get(id).map_or("a message", String::as_str);
     let mut say = |words: String| {
         let said = step.say.get_or_insert_default();
-        if !said.ends_with(':') {
-            said.push(';');
+        match said.chars().last() {
+            None => {}
+            Some(':') => said.push(' '),
+            Some(_) => said.push_str("; "),
         }
-        said.push(' ');
         said.push_str(&words);
     };
     let name = trace.name(event.node);

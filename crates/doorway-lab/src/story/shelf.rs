@@ -1,15 +1,17 @@
-//! The shelf: the scripts of the papers, as stories to open.
+//! The shelf: the scripts of the papers and the flaws of texts, as stories to open.
 
 use doorway_core::Info;
 use doorway_core::algorithms::ALL;
 use serde::Serialize;
 
+use crate::check::Property;
+use crate::flaws::{self, Flaw};
 use crate::stories::{SCRIPTS, Script};
 
 /// A story on the shelf.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Card {
-    /// The place of the script.
+    /// The place of the script, or the name of the flaw.
     pub id: &'static str,
     /// The algorithm.
     pub algorithm: &'static str,
@@ -33,6 +35,7 @@ pub fn script_of(id: &str) -> Option<&'static str> {
 /// All stories, ordered by the year of the paper and by algorithm.
 pub fn cards() -> Vec<Card> {
     let mut cards: Vec<Card> = SCRIPTS.iter().filter_map(card).collect();
+    cards.extend(flaws::all().iter().filter_map(flawed));
     let place = |card: &Card| ALL.iter().position(|entry| entry.info.name == card.algorithm);
     cards.sort_by_key(|card| (card.year, place(card)));
     cards
@@ -52,6 +55,28 @@ fn card(script: &Script) -> Option<Card> {
         title,
         about,
         ends: ends.into_iter().find(|end| begins(&format!("{end}: "))),
+    })
+}
+
+/// The card of a flaw, whose story is the shortest counterexample.
+fn flawed(flaw: &Flaw) -> Option<Card> {
+    let entry = ALL.iter().find(|entry| entry.info.name == flaw.algorithm)?;
+    let Flaw { name, what, steps, .. } = flaw;
+    let ends = match flaw.breaks {
+        Property::Stuck => "stuck",
+        Property::Starvation => "starved",
+        _ => "violation",
+    };
+    let mut letters = what.chars();
+    let first = letters.next().map(char::to_uppercase).into_iter().flatten();
+    Some(Card {
+        id: name,
+        algorithm: entry.info.name,
+        paper: entry.info.paper,
+        year: entry.info.year,
+        title: format!("Flaw {name}, {steps} steps"),
+        about: first.chain(letters).chain(['.']).collect(),
+        ends: Some(ends),
     })
 }
 

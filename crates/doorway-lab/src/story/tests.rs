@@ -64,7 +64,7 @@ fn every_step_names_a_rule_and_the_lines_that_ran() {
 
 #[test]
 fn every_script_is_on_the_shelf_and_is_told_as_a_story() {
-    assert_eq!(cards().len(), SCRIPTS.len());
+    assert_eq!(cards().len(), SCRIPTS.len() + crate::flaws::all().len());
     for Script { name: id, text, .. } in SCRIPTS {
         let outcome = script::run(text).unwrap();
         let told = Story::read(text).unwrap();
@@ -238,5 +238,25 @@ fn quorums_are_arranged_as_they_were_constructed() {
         "quorums"
     );
     assert_eq!(layout("suzuki-kasami n=5 topology=ring").0, "ring");
+    assert_eq!(layout("le-lann n=5").0, "ring");
     assert_eq!(layout("raymond-tree n=5").0, "tree");
+}
+
+#[test]
+fn an_algorithm_stands_in_a_ring_if_and_only_if_its_messages_go_round() {
+    for entry in ALL {
+        let name = entry.info.name;
+        let mut story = Story::begin(&format!("{name} n=5")).unwrap();
+        let view = story.view(Vec::new()).frame.unwrap();
+        let opening =
+            view.opening.iter().flat_map(|it| it.sends.iter().map(|send| (it.node, send.to)));
+        let mut sends: Vec<(u32, u32)> = opening.collect();
+        for step in story.go(Pick::Dice(5), Until::Steps(400)) {
+            sends.extend(step.sends.iter().map(|send| (step.node, send.to)));
+        }
+        let round = sends.iter().all(|(from, to)| *to == from % 5 + 1);
+        assert_eq!(view.group.layout == "ring", round, "{name}");
+        let edges = if round { 5 } else { view.group.edges.len() };
+        assert_eq!(view.group.edges.len(), edges, "{name}");
+    }
 }

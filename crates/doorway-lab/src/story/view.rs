@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fields::fields;
 use crate::check::Property;
-use crate::source::Span;
+use crate::source::{Span, sends_round};
 use crate::{Violation, World};
 
 /// A story, or the new part of one.
@@ -168,6 +168,23 @@ pub struct ViolationView {
     pub text: String,
     /// The nodes that it is about.
     pub nodes: Vec<u32>,
+    /// Why each of these nodes waits, if it is a deadlock and the way to it is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitView>,
+    /// Nodes of which each one misses an answer of the next one, and the last one of the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub circle: Vec<u32>,
+}
+
+/// A node in a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitView {
+    /// The node.
+    pub node: u32,
+    /// The nodes whose answers to its request it misses.
+    pub on: Vec<u32>,
+    /// Why it waits, as a sentence.
+    pub text: String,
 }
 
 /// Something that can happen next.
@@ -228,6 +245,7 @@ impl GroupView {
     pub(super) fn of(world: &World) -> Self {
         let (group, info) = (world.group(), world.info());
         let layout = match info.needs {
+            Needs::Nothing if sends_round(info.name) => "ring",
             Needs::Nothing | Needs::Weights => "mesh",
             Needs::Quorums => group.quorums().map_or("quorums", construction),
             Needs::Tree => "tree",
@@ -354,6 +372,8 @@ impl ViolationView {
             property: Property::violated_by(violation).to_string(),
             text: violation.to_string(),
             nodes: nodes.into_iter().map(shown).collect(),
+            waits: Vec::new(),
+            circle: Vec::new(),
         }
     }
 }

@@ -7,10 +7,10 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use doorway_lab::Trace;
 use doorway_lab::story::{
-    self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until,
+    self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until, ViolationView,
 };
+use doorway_lab::{Trace, flaws};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -215,7 +215,7 @@ struct Opened {
     words: String,
     notes: Vec<(usize, String)>,
     round: Option<(usize, usize)>,
-    ends: Option<story::ViolationView>,
+    ends: Option<ViolationView>,
     title: String,
 }
 
@@ -227,20 +227,44 @@ enum OpenCall {
 }
 
 /// Open a story of the shelf, or the text of a script.
-async fn open(State(lab): State<Lab>, body: Body<OpenCall>) -> Answered<Opened> {
+async fn open(State(lab): State<Lab>, body: Body<OpenCall>) -> Result<Response, Problem> {
     let Json(call) = body?;
-    aside(move || {
-        let (name, text) = match call {
-            OpenCall::Story { story: id } => {
-                let text = story::script_of(&id)
-                    .ok_or_else(|| Problem::bad(format!("the shelf has no story '{id}'")))?;
-                (id, text.to_owned())
-            }
-            OpenCall::Script { script } => ("script".to_owned(), script),
-        };
-        read(&lab, &name, &text).map(Json)
+    aside(move || match call {
+        OpenCall::Story { story: id } => match story::script_of(&id) {
+            Some(text) => Ok(Json(read(&lab, &id, text)?).into_response()),
+            None => open_flaw(&lab, &id),
+        },
+        OpenCall::Script { script } => Ok(Json(read(&lab, "script", &script)?).into_response()),
     })
     .await
+}
+
+/// Search for the shortest counterexample of a flaw, and open it at its end. If the flaw is built
+/// into a copy of an algorithm, nothing can be chosen in it.
+fn open_flaw(lab: &Lab, name: &str) -> Result<Response, Problem> {
+    let flaw = flaws::all().into_iter().find(|flaw| flaw.name == name);
+    let flaw = flaw.ok_or_else(|| Problem::bad(format!("the shelf has no story '{name}'")))?;
+    let found = (flaw.wrong)();
+    let notes = vec![(0, flaw.story.to_owned())];
+    if let Some(script) = found.script(flaw.what) {
+        let opened = read(lab, name, &script)?;
+        return Ok(Json(Opened { notes, ..opened }).into_response());
+    }
+    let past = "The shortest counterexample that the checker finds. Its algorithm has a mistake \
+                that was built in to show what the rules are for, so nothing else can be chosen \
+                here.";
+    let ends = found.violation().map(ViolationView::of);
+    let story = story::recorded(&found.trace);
+    Ok(Json(FlawPast { past: Past { story, past }, notes, ends }).into_response())
+}
+
+/// The counterexample of a flaw in which nothing can be chosen.
+#[derive(Serialize)]
+struct FlawPast {
+    #[serde(flatten)]
+    past: Past,
+    notes: Vec<(usize, String)>,
+    ends: Option<ViolationView>,
 }
 
 fn read(lab: &Lab, name: &str, text: &str) -> Result<Opened, Problem> {

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Pictures of the documentation, which tests write with `UPDATE=1`.
-const DOCUMENTED: [(&str, &str); 3] = [
+const DOCUMENTED: [(&str, &str); 4] = [
     ("moment-1366-light", "page.png"),
+    ("deadlock-1366-light", "page-deadlock.png"),
     ("threads-1366", "page-threads.png"),
     ("live-1366-light", "page-live.png"),
 ];

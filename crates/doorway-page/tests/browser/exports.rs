@@ -56,6 +56,10 @@ fn a_story_is_exported_in_every_format() {
     let arrows = stage.browser.run("return document.querySelectorAll('.spacetime .arrow').length");
     let drawn = svg.matches("class=\"arrow ").count();
     assert_eq!(arrows.as_u64(), Some(drawn as u64));
+    let bars = stage.browser.run("return document.querySelectorAll('.spacetime .stay').length");
+    let titles = [" waiting</title>", " inside</title>"].map(|title| svg.matches(title).count());
+    let stays: usize = titles.iter().sum();
+    assert_eq!(bars.as_u64(), Some(stays as u64), "{svg}");
     stage.browser.press(&["e"]);
     stage.browser.wait("the list", "return document.querySelectorAll('.format').length === 9");
     stage.browser.picture("export-1366");

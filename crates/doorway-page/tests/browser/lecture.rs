@@ -25,7 +25,13 @@ fn the_lecture_of_the_documentation_can_be_given() {
         stage.browser.press(&["ArrowRight"]);
         stage.until(step);
     }
-    assert!(stage.text(".sentence").contains("STUCK"), "{}", stage.text(".sentence"));
+    assert!(
+        stage.text(".sentence").contains("DEADLOCK: nodes 1, 2 wait"),
+        "{}",
+        stage.text(".sentence")
+    );
+    let circle = "Node 2 waits for an answer from 1. They wait in a circle: 1 → 2 → 1.";
+    assert!(stage.text(".why").contains(circle), "{}", stage.text(".why"));
     stage.browser.picture("lecture-1024");
     // 2. The class chooses.
     stage.browser.press(&["Home"]);

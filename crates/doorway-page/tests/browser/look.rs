@@ -28,6 +28,25 @@ const FACTS: &str = "
     const h = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
     if (w > 1 && h > 1) wrong.push(`${a} and ${b} overlap by ${w} x ${h}`);
   }
+  const apart = (name, boxes) => boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
+    const w = Math.min(one.right, other.right) - Math.max(one.left, other.left);
+    const h = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
+    if (w > 1 && h > 1) wrong.push(`${name} overlap by ${w.toFixed(1)} x ${h.toFixed(1)}`);
+  }));
+  const boxes_of = (root, selector) => [...root.querySelectorAll(selector)]
+    .map((it) => it.getBoundingClientRect()).filter((it) => it.width);
+  for (const picture of document.querySelectorAll('svg.network, svg.ring')) {
+    apart('two nodes', boxes_of(picture, '.body'));
+    apart('two numbers', boxes_of(picture, '.label'));
+    const frame = picture.getBoundingClientRect();
+    for (const part of picture.querySelectorAll('text, .body, .cell, .row')) {
+      const box = part.getBoundingClientRect();
+      const out = Math.max(frame.left - box.left, box.right - frame.right,
+        frame.top - box.top, box.bottom - frame.bottom);
+      if (box.width && out > 1.5) wrong.push(`${part.textContent} sticks out by ${out.toFixed(1)}`);
+    }
+  }
+  apart('two names of lanes', boxes_of(document, '.lanes span'));
   return wrong.slice(0, 5);
 ";
 

@@ -1,5 +1,6 @@
 //! Stories in the browser: every algorithm, every script, back and forth, branches, links.
 
+use doorway_lab::flaws;
 use doorway_lab::stories::{SCRIPTS, Script};
 use doorway_lab::story::Story;
 use doorway_page::server::First;
@@ -35,7 +36,7 @@ fn every_algorithm_takes_twenty_steps() {
 fn every_story_reaches_its_end_and_its_link_opens_the_same_moment() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     let cards = stage.browser.run("return document.querySelectorAll('.card').length");
-    assert_eq!(cards.as_u64(), Some(SCRIPTS.len() as u64));
+    assert_eq!(cards.as_u64(), Some((SCRIPTS.len() + flaws::all().len()) as u64));
     for Script { name: id, text, .. } in SCRIPTS {
         let told = Story::read(text).unwrap();
         stage.visit(&format!("#/story/{}", id.replace('/', "%2F")));
@@ -58,6 +59,169 @@ fn every_story_reaches_its_end_and_its_link_opens_the_same_moment() {
         assert_eq!(stage.text("#alert"), "", "{id}");
     }
     assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn every_flaw_reaches_its_end_and_its_address_opens_it_again() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let mut chosen = 0;
+    for flaw in flaws::all() {
+        let name = flaw.name;
+        // The link of the shelf.
+        stage.visit("#/");
+        let link = format!("a[href='#/story/{name}']");
+        stage.browser.wait(name, &format!("return Boolean(document.querySelector({link:?}))"));
+        stage.browser.run(&format!("document.querySelector({link:?}).click()"));
+        let open = "return doorwayLab.story && !doorwayLab.busy && doorwayLab.story.steps.length";
+        let steps = stage.browser.wait(name, open).as_u64().unwrap();
+        assert_eq!(stage.at(), steps, "{name} opens at its end");
+        let told = stage.browser.run(
+            "const { story, at } = doorwayLab; return [story.violation(at)?.text, \
+             story.steps.filter((it) => it.violation || it.do).length, Boolean(story.frame.names)]",
+        );
+        assert!(told[0].as_str().is_some_and(|text| !text.is_empty()), "{name}: {told}");
+        assert!(stage.text(".next").contains(told[0].as_str().unwrap()), "{name}");
+        assert!(stage.text(".note").len() > 40, "{name} is explained");
+        if told[2] == false {
+            chosen += 1;
+            assert!(steps >= flaw.steps as u64, "{name}");
+            let link = stage.browser.run("return doorwayLab.address()");
+            let print = "return doorwayLab.story.steps.at(-1).print";
+            let before = stage.browser.run(print);
+            stage.visit("#/");
+            stage.visit(link.as_str().unwrap());
+            stage.until(steps);
+            assert_eq!(stage.browser.run(print), before, "{name}");
+        }
+        assert_eq!(stage.text("#alert"), "", "{name}");
+    }
+    assert!(chosen >= 15, "{chosen} flaws are in texts and networks, and can be stepped");
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn faults_are_switches() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=3/a1?at=1");
+    let words = || stage.browser.run("return doorwayLab.story.words()");
+    let faults = "return document.querySelectorAll('.next .fault').length";
+    assert_eq!(stage.browser.run(faults), 0, "faults are off");
+    stage.browser.press(&["f", " "]);
+    stage.browser.wait("lose", "return document.querySelectorAll('.next .fault').length === 2");
+    let click = |label: &str| {
+        let find = format!(
+            "[...document.querySelectorAll('.next button')]\
+            .find((it) => (it.getAttribute('aria-label') ?? it.innerText).startsWith({label:?}))"
+        );
+        stage.browser.wait(label, &format!("return Boolean({find})"));
+        stage.browser.run(&format!("{find}.click()"));
+    };
+    click("lose: Request(1) 1 → 2");
+    stage.until(2);
+    assert_eq!(words(), "a1x1-2");
+    assert!(stage.text(".sentence").contains("it is lost"), "{}", stage.text(".sentence"));
+    stage.browser.run(
+        "for (const it of document.querySelectorAll('.switches input')) \
+        if (!it.checked) it.click()",
+    );
+    click("double: Request(1) 1 → 3");
+    stage.until(3);
+    stage.browser.run("[...document.querySelectorAll('[data-do=c2]')][0].click()");
+    stage.until(4);
+    assert_eq!(words(), "a1x1-2u1-3c2");
+    let crashed = "return document.querySelectorAll('.node.crashed .cross').length";
+    assert_eq!(stage.browser.run(crashed), 1);
+    // FIFO off: the same group over other channels.
+    stage.visit("#/lab/lamport+n=2/?at=0");
+    stage.browser.run(
+        "const it = document.querySelector('select[aria-label=Channels]'); \
+        it.value = 'unordered'; it.dispatchEvent(new Event('change'))",
+    );
+    let run = "return doorwayLab.story?.frame.run === 'lamport n=2 channel=unordered'";
+    stage.browser.wait("unordered channels", run);
+    stage.browser.run("document.activeElement.blur()");
+    stage.browser.press(&["h"]);
+    let answer = "return document.querySelector('.possible')?.innerText";
+    let answer = stage.browser.wait("without FIFO it breaks", answer);
+    assert!(answer.as_str().unwrap().starts_with("Still possible: 4 steps"), "{answer}");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn play_violation_and_the_causes_of_a_step() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/raymond-k-scanned+n=3+permits=2+seats=1/a1?at=0");
+    stage.browser.run(
+        "document.querySelector('select[aria-label=\"Steps a second\"]').value = 8; \
+        document.querySelector('select[aria-label=\"Steps a second\"]') \
+          .dispatchEvent(new Event('change')); document.activeElement.blur()",
+    );
+    stage.browser.press(&[" "]);
+    stage.browser.wait("it plays", "return doorwayLab.at >= 3");
+    stage.browser.press(&[" "]);
+    stage.browser.wait("it pauses", "return !doorwayLab.playing");
+    stage.visit("#/story/maekawa-sequential-self-first%2Fcircle");
+    stage.browser.press(&["Home", "v"]);
+    stage.browser.wait("a violation", "return doorwayLab.story.violation(doorwayLab.at)?.circle");
+    let waits = "return document.querySelectorAll('.network .waits').length";
+    assert_eq!(stage.browser.run(waits), 2, "who waits for whom is drawn");
+    // The causes of the last step, and nothing else.
+    stage.visit("#/lab/ricart-agrawala+n=4/a1a2d1-3d2-4d3-1?at=5");
+    stage.browser.press(&["c"]);
+    let dim = "return document.querySelectorAll('.spacetime .dim').length";
+    stage.browser.wait("others are dim", &format!("{dim} > 0"));
+    assert_eq!(stage.browser.run("return [...doorwayLab.coneSet].sort().join()"), "1,3,5");
+    stage.browser.press(&["c"]);
+    stage.browser.wait("all are bright", &format!("{dim} === 0"));
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+/// The request of node 2 is lost, and the token goes to and fro between the others.
+const TO_AND_FRO: &str = "run suzuki-kasami n=3\nacquire 2\ndrop 2 1\ndrop 2 3\nacquire 3\nround\n\
+    deliver 3 2\ndeliver 3 1\ndeliver 1 3\nacquire 1\ndeliver 1 2\ndeliver 1 3\nrelease 3\n\
+    deliver 3 1\nacquire 3\nrelease 1\nagain\n";
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_node_that_starves_is_shown_as_a_loop() {
+    let (name, text) = ("starvation".to_owned(), TO_AND_FRO.to_owned());
+    let stage = Stage::new(Look::DESK, First::Script { name, text });
+    stage.until(14);
+    assert_eq!(stage.browser.run("return document.querySelectorAll('path.loop').length"), 1);
+    assert!(stage.text(".sentence").contains("Steps 5 to 14 can be repeated for ever"));
+    assert!(stage.text(".next").contains("node 2 waits for ever"), "{}", stage.text(".next"));
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_story_is_opened_and_told_with_the_keyboard_alone() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // From link to link of the shelf.
+    let card = "return Boolean(document.activeElement.closest('.card'))";
+    let mut tabs = 0;
+    while stage.browser.run(card) != true {
+        stage.browser.press(&["Tab"]);
+        tabs += 1;
+        assert!(tabs < 60, "no card can be reached");
+    }
+    stage.browser.press(&["Enter"]);
+    stage.browser.wait("the story", "return doorwayLab.story && !doorwayLab.busy");
+    stage.browser.press(&["Home", "ArrowRight", "ArrowRight"]);
+    stage.until(2);
+    // The other way to choose: along the list of choices.
+    stage.browser.wait("choices", "return Boolean(document.querySelector('.next .choice'))");
+    stage.browser.press(&["/"]);
+    stage.browser.wait("find", "return document.activeElement.matches('.find')");
+    stage.browser.type_text("asks");
+    stage.browser.press(&["Tab", "Enter"]);
+    stage.until(3);
+    let word = stage.browser.run("return doorwayLab.story.steps[2].do");
+    assert!(word.as_str().unwrap().starts_with('a'), "{word}");
+    stage.browser.press(&["Escape", "t"]);
+    stage.browser.wait("dark", "return document.documentElement.dataset.theme === 'dark'");
 }
 
 #[test]
@@ -125,6 +289,24 @@ fn ten_thousand_steps_stay_small() {
         let elements = count().unwrap();
         assert!(elements < 2_500, "{elements} elements at step {at}");
     }
+    // Scrolling draws other parts, and a click on the overview goes there.
+    for share in [0.2, 0.8] {
+        stage.browser.run(&format!(
+            "const box = document.querySelector('.scroller'); box.scrollLeft = {share} * \
+             box.scrollWidth; await new Promise((done) => requestAnimationFrame(() => \
+             requestAnimationFrame(done)));"
+        ));
+        let arrows = stage.browser.run("return document.querySelectorAll('.arrow').length");
+        assert!(arrows.as_u64().unwrap() > 20, "{arrows} arrows at {share}");
+        let elements = count().unwrap();
+        assert!(elements < 2_500, "{elements} elements at {share}");
+    }
+    stage.browser.run(
+        "const box = document.querySelector('.overview').getBoundingClientRect(); \
+         document.querySelector('.overview').dispatchEvent(new MouseEvent('click', \
+         { clientX: box.left + box.width / 4, clientY: box.top + 5, bubbles: true }))",
+    );
+    assert!(stage.at().abs_diff(2_500) < 20, "step {}", stage.at());
     let link = stage.browser.run("return doorwayLab.address()");
     let link = link.as_str().unwrap();
     assert!(link.len() < 40_000, "{} characters", link.len());
@@ -160,7 +342,7 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.run("document.querySelectorAll('.answer button')[1].click()");
     stage.browser.wait("the way", "return doorwayLab.story.steps.length === 6");
     stage.browser.press(&["End"]);
-    assert!(stage.text(".sentence").contains("STUCK"), "{}", stage.text(".sentence"));
+    assert!(stage.text(".sentence").contains("DEADLOCK"), "{}", stage.text(".sentence"));
     // The repaired text: the same question, another answer.
     stage.visit("#/lab/maekawa-sequential+n=3/?at=0");
     stage.browser.press(&["h"]);

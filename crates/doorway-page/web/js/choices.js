@@ -1,6 +1,7 @@
 // What can happen next: every choice is one key or one click away. Faults are switches.
 
 import { h, put } from "./dom.js";
+import { verdict } from "./story.js";
 
 /** At most this many choices are shown; the rest are found by typing. */
 const MOST = 40;
@@ -34,7 +35,7 @@ export function choices(lab) {
     const all = lab.choices;
     if (story.frame.names) {
       switches.hidden = true;
-      put(list, h("p.quiet", {}, story.frame.past));
+      put(list, over ? told(over) : null, h("p.quiet", {}, story.frame.past));
       return;
     }
     switches.hidden = false;
@@ -55,11 +56,16 @@ export function choices(lab) {
     }
     const rest = possible.length - MOST;
     put(list,
-      over ? h("p.violated", {}, h("strong", {}, `${over.property}: `), over.text) : null,
+      over ? told(over) : null,
       [...groups].map(([kind, buttons]) => [h("h3", {}, HEADS[kind]), buttons]),
       rest > 0 ? h("p.quiet", {}, `and ${rest} more: press / to find one`) : null,
       possible.length || over ? null : h("p.quiet", {}, sought ? "No choice has this in it." : "Nothing can happen."));
   }
+
+  const told = (over) => {
+    const { head, why } = verdict(over);
+    return [h("p.violated", {}, head), why.map((sentence) => h("p", {}, sentence))];
+  };
 
   const words = (choice) => (choice.kind === "message"
     ? `${choice.text} ${choice.from} → ${choice.node}` : `node ${choice.node} ${choice.text}`);

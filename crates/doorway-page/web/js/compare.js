@@ -28,6 +28,7 @@ export function comparison(lab, home) {
     [...lab.catalogue.values()].filter((it) => !it.refuted).map((it, index) => h("option", { value: it.name, selected: index < 3 }, it.name)));
   const sweep = h("select", { "aria-label": "What changes" }, [["n", "nodes"], ["load", "load"], ["delay", "delay"]].map(([value, label]) => h("option", { value }, label)));
   const seed = h("input", { type: "number", min: 0, value: 1, "aria-label": "Seed" });
+  const points = h("input", { type: "text", placeholder: "usual", "aria-label": "Points, separated by commas" });
   const picture = h("div.plot", {});
   const rows = h("tbody", {});
   const command = h("code", {});
@@ -40,7 +41,8 @@ export function comparison(lab, home) {
     running = new AbortController();
     put(rows);
     put(picture);
-    const plan = { algorithms: [...names.selectedOptions].map((it) => it.value), sweep: sweep.value, seed: Number(seed.value) };
+    status.textContent = "";
+    const plan = { algorithms: [...names.selectedOptions].map((it) => it.value), sweep: sweep.value, seed: Number(seed.value), points: points.value.split(/[\s,]+/).filter(Boolean).map(Number) };
     try {
       for await (const line of home.compare(plan, running.signal)) {
         if (line.row) rows.append(row(line.row, plan));
@@ -64,7 +66,7 @@ export function comparison(lab, home) {
 
   return h("div.compare", {}, h("h1", {}, "Compare"),
     h("form.plan", { onsubmit: (event) => { event.preventDefault(); run(); } },
-      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "seed ", seed), h("button", {}, "measure")),
+      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "points ", points), h("label", {}, "seed ", seed), h("button", {}, "measure")),
     status, h("p", {}, command), picture,
     h("div.tablebox", { tabindex: 0, "aria-label": "Measurements, scrollable" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((it) => h("th", { scope: "col" }, it)))), rows)));
 }

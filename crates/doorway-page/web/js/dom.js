@@ -53,6 +53,11 @@ export function put(element, ...children) {
   return element;
 }
 
+/** Set a text, if it is another one: what has not changed is not drawn again. @param {Element} element */
+export function say(element, text) {
+  if (element.textContent !== String(text)) element.textContent = text;
+}
+
 /**
  * Let an element have these children, and touch it only if they are others or in another order. What has the focus
  * keeps it.
@@ -60,11 +65,13 @@ export function put(element, ...children) {
  * @param {Element[]} children
  */
 export function inOrder(element, children) {
-  const same = children.length === element.children.length && children.every((it, index) => element.children[index] === it);
-  if (same) return;
   const focused = document.activeElement;
-  element.replaceChildren(...children);
-  if (focused instanceof HTMLElement && element.contains(focused)) focused.focus();
+  const wanted = new Set(children);
+  for (const child of [...element.children]) if (!wanted.has(child)) child.remove();
+  children.forEach((child, index) => {
+    if (element.children[index] !== child) element.insertBefore(child, element.children[index] ?? null);
+  });
+  if (focused instanceof HTMLElement && focused !== document.activeElement && element.contains(focused)) focused.focus();
 }
 
 /**

@@ -34,7 +34,7 @@ export class Refusal extends Error {
   }
 }
 
-async function ask(path, body) {
+async function ask(path, body, signal) {
   const headers = {};
   const token = sessionStorage.getItem(KEY);
   if (token) headers.authorization = `Bearer ${token}`;
@@ -42,7 +42,7 @@ async function ask(path, body) {
   let answer;
   try {
     answer = await fetch(path, {
-      method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store",
+      method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), cache: "no-store", signal,
     });
   } catch {
     throw new Refusal("The node does not answer. The page asks again every second.", 0);
@@ -64,6 +64,24 @@ export const breakLock = async (name, fence) => (await ask(`${lock(name)}/break`
 export async function record(name, ms) {
   const answer = await ask(`${lock(name)}/record`, { for_ms: ms });
   return { text: await answer.text(), missing: answer.headers.get("doorway-missing") ?? "" };
+}
+
+/** What happens at the node, as it happens: server-sent events, after one that says that the stream is open. @param {Object<string, string>} query @param {AbortSignal} signal */
+export async function* events(query, signal) {
+  const answer = await ask(`/v1/events?${new URLSearchParams(query)}`, undefined, signal);
+  yield { kind: "open" };
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (text + value).split("\n\n");
+    text = parts.pop();
+    for (const part of parts) {
+      const line = (name) => part.match(new RegExp(`^${name}: ?(.*)$`, "m"))?.[1];
+      if (line("event")) yield { kind: line("event"), ...JSON.parse(line("data")) };
+    }
+  }
 }
 
 /** Hand a recording over to the laboratory. @returns {Promise<string>} its address */

@@ -1,7 +1,8 @@
 // One lock of the live page: who is inside, who waits and why, breaking and recording.
 
-import { h, inOrder, plain, put } from "./dom.js";
+import { h, inOrder, plain, put, s } from "./dom.js";
 import { breakLock, handOver, hasLab, record } from "./livecall.js";
+import { lockNews, newsList, words } from "./news.js";
 
 /** A time for people, as `doorway top` writes it. @param {number} ms */
 export function time(ms) {
@@ -38,6 +39,31 @@ function why(waiter, report) {
   if (holder) return `held at ${holder.node} by session ${holder.session ?? "unknown"}`;
   const away = report.away.map((it) => it.node);
   return away.length ? `${away.join(", ")} cannot be reached` : "its turn comes next";
+}
+
+/** A circle of sessions that wait for each other, as a ring. @param {string[]} circle */
+function ring(circle) {
+  const two = circle.length === 2;
+  const [width, height, round] = [300, two ? 60 : 170, 17];
+  const place = (index) => {
+    const turn = (2 * Math.PI * index) / circle.length - Math.PI / (two ? 1 : 2);
+    return [width / 2 + (width / 2 - 60) * Math.cos(turn), height / 2 + (height / 2 - round - 4) * Math.sin(turn)];
+  };
+  const arrows = circle.map((_, index) => {
+    const [[a, b], [c, d]] = [place(index), place((index + 1) % circle.length)];
+    const long = Math.hypot(c - a, d - b) || 1;
+    const [x, y] = [(c - a) / long, (d - b) / long];
+    // Side by side, where two sessions wait for each other.
+    const at = (px, py, far) => `${px + far * x * (round + 4) - 6 * y} ${py + far * y * (round + 4) + 6 * x}`;
+    return s("path.waits", { d: `M${at(a, b, 1)}L${at(c, d, -1)}`, "marker-end": "url(#waits-for)" });
+  });
+  const nodes = circle.map((session, index) => {
+    const [x, y] = place(index);
+    return s("g", {}, s("circle", { cx: x, cy: y, r: round }), s("text", { x, y, dy: "0.35em", "text-anchor": "middle" }, plain(session).slice(0, 18)));
+  });
+  const head = s("marker", { id: "waits-for", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 11, markerHeight: 11, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0L10 5L0 10z" }));
+  return s("svg.ring", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Deadlock of ${circle.length} sessions` },
+    s("defs", {}, head), arrows, nodes);
 }
 
 /** What a client says about itself. */
@@ -95,16 +121,24 @@ async function recordNow(name, button, place) {
   button.disabled = false;
 }
 
-/** What stays of a lock while its figures change. @param {string} name @param {Function} tell */
-export function lockPanel(name, tell) {
+/**
+ * What stays of a lock while its figures change.
+ * @param {string} name @param {Function} tell @param {() => string|undefined} here  the node whose page this is
+ */
+export function lockPanel(name, tell, here) {
   const [about, inside, queue] = [h("p.quiet", {}), h("ul", {}), h("ul", {})];
   const silent = h("p.bad", {});
   const recorded = h("p", { role: "status" });
+  const deadlock = h("div", {});
+  const news = newsList("News of the lock");
+  // A name that ends with a star would be taken for the beginning of names.
+  const leave = name.endsWith("*") ? () => {} : news.listen({ lock: name, kind: "waiting,gave-up,granted,released,lost" });
+  let [before, drawn] = [null, ""];
   const button = h("button", { type: "button", onclick: () => recordNow(name, button, recorded) }, "Record 10 s");
   const panel = h("section", { "aria-label": "The lock that was chosen" },
     h("h2", {}, "Lock"), h("p", {}, h("code", {}, plain(name))), about,
-    h("h2", {}, "Inside"), inside, h("h2", {}, "Queue, and why each one waits"), queue, silent,
-    h("p", {}, button), recorded);
+    h("h2", {}, "Inside"), inside, h("h2", {}, "Queue, and why each one waits"), queue, deadlock, silent,
+    h("p", {}, button), recorded, h("h2", {}, "News of the lock"), news.element);
   /** The holders by their fences. A button to break a lock stays while the time beside it changes. */
   let known = new Map();
 
@@ -116,6 +150,11 @@ export function lockPanel(name, tell) {
   }
 
   function update(report) {
+    for (const event of lockNews(before, report, here())) news.add(words(event));
+    before = report;
+    const circle = report.waiters.find((it) => it.circle)?.circle ?? [];
+    if (drawn !== circle.join()) put(deadlock, circle.length ? ring(circle) : []);
+    drawn = circle.join();
     about.textContent = `${report.algorithm}, permits ${report.permits}, view ${report.view ?? "being agreed on"}`;
     const key = (it) => `${it.node} ${it.session} ${it.fence}`;
     const now = new Map(report.holders.map((it) => [key(it), known.get(key(it)) ?? newHolder(it)]));
@@ -131,5 +170,5 @@ export function lockPanel(name, tell) {
     put(queue, waiting.length ? waiting : h("li", {}, "Nobody waits."));
     put(silent, report.silent.length ? `No answer from ${report.silent.join(", ")}.` : "");
   }
-  return { panel, update };
+  return { panel, update, leave };
 }

@@ -2,6 +2,7 @@
 
 import { arrange, links, radius } from "./arrange.js";
 import { h, put, s, still } from "./dom.js";
+import { matrix } from "./matrix.js";
 import { kindOf } from "./story.js";
 
 const MOST = 12;
@@ -14,6 +15,7 @@ export function network(lab) {
   const draw = (moved) => {
     if (!lab.story) return;
     const { story, at } = lab;
+    element.classList.toggle("many", story.n > MOST);
     const width = Math.max(260, picture.clientWidth || element.clientWidth - 24);
     const height = Math.max(180, picture.clientHeight || 240);
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -21,10 +23,10 @@ export function network(lab) {
     const names = inside.map(([, node]) => story.name(node)).join(", ") || "no node";
     const flights = story.underWay(at);
     picture.setAttribute("aria-label", `${story.n} nodes; inside: ${names}; under way: ${flights.length}`);
-    if (story.n > MOST) return put(picture, matrix(story, at, flights, width, height));
+    if (story.n > MOST) return put(picture, matrix(lab, flights, width, height));
     const places = arrange(story, width, height);
     const next = pillPlaces(flights, places);
-    put(picture, links(story, places, width, height), bodies(lab, places), pills(lab, flights, next));
+    put(picture, links(story, places, width, height), waits(story, at, places), bodies(lab, places), pills(lab, flights, next));
     if (moved === 1 && !still()) animate(picture, lab, before, next, places);
     before = next;
     return undefined;
@@ -58,6 +60,26 @@ function bodies(lab, places) {
       s("text", { "text-anchor": "middle", dy: "0.35em" }, short),
       state.held > 1 ? s("text.held", { "text-anchor": "middle", y: round + 14 }, `×${state.held}`) : null);
   });
+}
+
+/** Of a deadlock: an arrow from each node that waits to each node whose answer it misses. */
+function waits(story, at, places) {
+  const all = story.violation(at)?.waits ?? [];
+  const round = radius(places) + 3;
+  return [
+    all.length ? s("defs", {}, s("marker", {
+      id: "waits-for", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 12, markerHeight: 12, orient: "auto", markerUnits: "userSpaceOnUse",
+    }, s("path.wanted", { d: "M0 0L10 5L0 10z" }))) : null,
+    all.flatMap(({ node, on }) => on.map((other) => {
+      const [[a, b], [c, d]] = [places[node], places[other]];
+      const long = Math.hypot(c - a, d - b) || 1;
+      // Two nodes that wait for each other have an arrow each, side by side.
+      const [along, across] = [[(c - a) / long, (d - b) / long], [(b - d) / long, (c - a) / long]];
+      const point = (x, y, share) => `${x + share * round * along[0] + 6 * across[0]} ${y + share * round * along[1] + 6 * across[1]}`;
+      return s("path.waits", { d: `M${point(a, b, 1)}L${point(c, d, -1)}`, "marker-end": "url(#waits-for)" },
+        s("title", {}, `${story.name(node)} waits for an answer from ${story.name(other)}`));
+    })),
+  ];
 }
 
 /** Where the messages of a channel stand: near the sender, the oldest ahead. */
@@ -124,33 +146,4 @@ function animate(picture, lab, before, next, places) {
     const pill = picture.querySelector(`#pill-${send.id}`);
     if (pill) move(pill, places[step.node], next.get(send.id), flight ? 250 : 0);
   }
-}
-
-/** Who sends to whom: a row for each sender, a column for each receiver. */
-function matrix(story, at, flights, width, height) {
-  const { n } = story;
-  const [wide, tall] = [Math.max(3, Math.min((width - 90) / n, 32)), Math.max(3, (height - 40) / n)];
-  const [left, top] = [(width - wide * n) / 2 + 14, 28];
-  const cells = new Map();
-  for (const { from, to } of flights) {
-    const key = `${from}-${to}`;
-    cells.set(key, (cells.get(key) ?? 0) + 1);
-  }
-  const actor = story.steps[at - 1]?.node;
-  const bars = story.states(at).map((state, index) => s(`rect.row.${state.phase}`, {
-    x: left - 14, y: top + index * tall, width: 10, height: Math.max(1, tall - 1),
-  }, s("title", {}, `${story.name(index + 1)}, ${state.phase}`)));
-  const marks = [...cells].map(([key, count]) => {
-    const [from, to] = key.split("-").map(Number);
-    return s("rect.cell", {
-      x: left + (to - 1) * wide, y: top + (from - 1) * tall, width: wide - 1, height: tall - 1,
-      opacity: Math.min(1, 0.4 + 0.2 * count),
-    }, s("title", {}, `${from} to ${to}: ${count}`));
-  });
-  return [
-    s("text.label", { x: left, y: 18 }, `a row for each sender, a column for each receiver: ${flights.length} messages under way`),
-    s("rect.frame", { x: left, y: top, width: wide * n, height: tall * n }),
-    bars, marks,
-    actor ? s("rect.glowing", { x: left - 16, y: top + (actor - 1) * tall, width: wide * n + 16, height: tall }) : null,
-  ];
 }

@@ -2,6 +2,7 @@
 // in the document, in tiles of 32 steps, so a long story scrolls like a short one.
 
 import { h, put, s } from "./dom.js";
+import { overview } from "./overview.js";
 import { kindOf } from "./story.js";
 
 const TILE = 32;
@@ -18,8 +19,9 @@ export function spacetime(lab) {
   const now = s("path.now", {});
   const picture = s("svg.spacetime", { role: "img" }, arrowHeads(), lanes, shapes, future, now);
   const scroller = h("div.scroller", { tabindex: 0, "aria-label": "Space-time diagram, scrollable" }, picture);
+  const whole = overview(lab);
   const element = h("section.panel.time", { "aria-label": "Space-time", tabindex: 0 },
-    h("h2", {}, "Space-time"), h("div.timebox", {}, names, scroller));
+    h("h2", {}, "Space-time"), whole.element, h("div.timebox", {}, names, scroller));
   let drawn = { story: null, length: -1, n: 0 };
   /** @type {any[][]} */
   let tiles = [];
@@ -88,6 +90,7 @@ export function spacetime(lab) {
       rebuild();
       drawn = { story, length: steps.length, round };
     }
+    whole.draw();
     const height = y(story.n) + 20;
     now.setAttribute("d", `M${x(at)} 0V${height}`);
     future.setAttribute("x", x(at) + 1);
@@ -98,7 +101,7 @@ export function spacetime(lab) {
     window_();
   };
   scroller.addEventListener("scroll", window_, { passive: true });
-  new ResizeObserver(window_).observe(scroller);
+  new ResizeObserver(() => { window_(); if (lab.story) whole.draw(); }).observe(scroller);
   picture.addEventListener("click", (event) => {
     const place = event.clientX - picture.getBoundingClientRect().left;
     lab.pause();

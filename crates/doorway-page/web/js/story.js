@@ -17,6 +17,14 @@
 /** The first word of a message is its kind. @param {string} text */
 export const kindOf = (text) => text.match(/^[A-Za-z0-9]+/)?.[0] ?? text;
 
+/** What is wrong, for people; of a deadlock also why each node waits, as sentences. */
+export function verdict({ property, text, waits = [], circle = [] }) {
+  const name = property === "stuck" ? "deadlock" : property;
+  const why = waits.map((it) => `${it.text[0].toUpperCase()}${it.text.slice(1)}.`);
+  const round = circle.length ? [`They wait in a circle: ${[...circle, circle[0]].join(" → ")}.`] : [];
+  return { head: `${name.toUpperCase()}: ${text}.`, why: [...why, ...round] };
+}
+
 const APART = 64;
 
 export class Story {
@@ -163,7 +171,8 @@ export class Story {
     const parts = [this.cause(at)];
     const sends = new Map();
     for (const { to, text } of step.sends ?? []) sends.set(text, [...(sends.get(text) ?? []), to]);
-    for (const [text, to] of sends) parts.push(`sends ${text} to ${to.join(", ")}`);
+    const all = (to) => (to.length > 3 && to.length === this.n - 1 ? "all others" : to.join(", "));
+    for (const [text, to] of sends) parts.push(`sends ${text} to ${all(to)}`);
     if (step.entered) parts.push("enters");
     if (step.violation) parts.push(`VIOLATION: ${step.violation.text}`);
     return `${parts.join("; ")}.`;

@@ -4,7 +4,8 @@
 //! - *daemon*, *command*, *page*: the part of a core that the asked daemon, `doorway top --page`
 //!   and the page in Chromium use while nothing happens and the page is open, with the list of
 //!   10,000 locks and with an almost empty one.
-//! - *grant*: the time to take and release a lock, without the page and with it.
+//! - *grant*: the time to take and release a lock, without the page and with it, in turns.
+//! - *lab*: the time from the start of `doorway lab` until it prints its address.
 //!
 //! `--smoke` does all of this with few locks and without a browser, and measures nothing.
 
@@ -24,7 +25,8 @@ mod idle;
 mod place;
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use driver::{Browser, Look};
@@ -51,17 +53,26 @@ fn print(what: &str, (middle, worst): (f64, f64)) {
     println!("{what:<52} {middle:>9.2} ms, worst {worst:.2} ms");
 }
 
-/// `doorway top --page` at the first node, killed at the end.
+/// A command that serves a page, killed at the end.
 struct Page {
     command: Child,
     address: String,
 }
 
 impl Page {
+    /// The live page of the first node.
     fn serve(group: &Group) -> Self {
-        let mut top = group.command(0, "top --page --no-open");
+        Self::of(&mut group.command(0, "top --page --no-open"))
+    }
+
+    /// The laboratory.
+    fn lab() -> Self {
+        Self::of(Command::new(place::DOORWAY).args(["lab", "--no-open"]))
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut command =
-            top.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
         let mut lines = BufReader::new(command.stdout.take().expect("a pipe")).lines();
         let address = lines.find_map(|line| {
             line.expect("text").strip_prefix("The page is at ").map(str::to_owned)
@@ -96,6 +107,29 @@ fn idle(group: &Group, page: &Page, browser: &Browser, what: &str, time: Duratio
     }
 }
 
+/// Grants without the page and with it, in turns, so that both meet the same machine.
+fn grants(page: &Page, browser: &Browser, turns: usize, grant: impl Fn() -> (f64, f64)) {
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..turns {
+        browser.go("about:blank");
+        sleep(Duration::from_millis(500));
+        without.push(grant().0);
+        browser.go(&page.address);
+        browser.wait("the page", "return document.querySelector('.members')");
+        sleep(Duration::from_millis(500));
+        with.push(grant().0);
+    }
+    let mut ratios: Vec<f64> = with.iter().zip(&without).map(|(on, off)| on / off).collect();
+    for all in [&mut without, &mut with, &mut ratios] {
+        all.sort_by(f64::total_cmp);
+    }
+    let ends = |all: &[f64]| (all[turns / 2], all[turns - 1]);
+    print("grant and release, without the page", ends(&without));
+    print("grant and release, with the page", ends(&with));
+    let (middle, least, most) = (ratios[turns / 2], ratios[0], ratios[turns - 1]);
+    println!("{:<52} {middle:>9.3}, {least:.3} to {most:.3}", "with the page / without it");
+}
+
 fn main() {
     let smoke = std::env::args().any(|word| word == "--smoke");
     let (locks, rounds) = if smoke { (30, 2) } else { (10_000, 50) };
@@ -105,7 +139,7 @@ fn main() {
     let daemon = group.nodes[0].as_ref().expect("it runs").id();
     let client = crowd::client(&group, 0);
     let grant = || {
-        times(if smoke { 2 } else { 3_000 }, || {
+        times(if smoke { 2 } else { 2_000 }, || {
             client.acquire("grant").enter().expect("a free lock").release().expect("it is held");
         })
     };
@@ -114,18 +148,17 @@ fn main() {
         assert!(group.get(0, LIST).contains("held/0/"), "the list has the locks");
         let page = Page::serve(&group);
         assert!(page.address.contains("/page#t="));
+        assert!(Page::lab().address.contains("/#t="));
         grant();
         return;
     }
+    print("doorway lab, until its address is printed", times(20, || drop(Page::lab())));
     println!("{:<52} {:>9.2} % of a core", "no page: daemon", idle::used(&[daemon], time)[0]);
     let page = Page::serve(&group);
-    print("grant and release, without the page", grant());
     let browser = Browser::open(Look::DESK);
     browser.devtools("Performance.enable", &json!({}));
-    browser.go(&page.address);
-    browser.wait("the page", "return document.querySelector('.members')");
+    grants(&page, &browser, 9, grant);
     idle(&group, &page, &browser, "no locks", time);
-    print("grant and release, with the page", grant());
     let _held = crowd::hold(&group, locks);
     print(
         &format!("list, {locks} locks of 3 members"),
@@ -139,5 +172,6 @@ fn main() {
     );
     browser.wait("the locks", "return document.querySelectorAll('button[data-lock]').length > 100");
     idle(&group, &page, &browser, &format!("{locks} locks"), time);
-    print("grant and release, with the page", grant());
+    println!("the same with {locks} locks:");
+    grants(&page, &browser, 9, grant);
 }

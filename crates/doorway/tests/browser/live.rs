@@ -7,6 +7,9 @@ use crate::{Live, client, hold, three, wait};
 const NAME: &str = "<img src=x onerror=document.title='owned'>/../?#&\"'";
 const LABEL: &str = "</code><script>document.title='owned'</script>\u{202e}gnp.exe";
 
+/// Whether the page follows the events of its node and of the lock that is open.
+const FOLLOWS: &str = "document.querySelectorAll('.news[aria-busy=false]').length === 2";
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_killed_member_is_away_and_its_word_is_missing() {
@@ -77,9 +80,72 @@ fn clients_that_wait_for_each_other_are_shown_as_a_circle() {
     assert!(sessions[0].contains("[b/") && sessions[1].contains("[a/"), "{why}");
     assert!(sessions[1].starts_with("first"), "{why}");
     assert_eq!(sessions[0], sessions[2], "{why}");
+    // The circle is drawn as a ring of two sessions.
+    let ring = "return document.querySelectorAll('svg.ring circle, svg.ring .waits').length";
+    assert_eq!(live.browser.run(ring), 4);
+    assert_eq!(live.browser.wrong_with("live-circle"), [""; 0]);
     live.browser.picture("live-circle-1366");
     live.choose("right");
     live.shows("deadlock: first");
+    live.shows("left has a client that has waited for 10 s");
+    assert_eq!(live.browser.run("return document.querySelectorAll('tr.long').length"), 2);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_news_tell_what_happens_here_and_at_the_other_members() {
+    let mut group = three();
+    let live = Live::open(&group, 0);
+    let news = |label: &str| {
+        let find = format!("document.querySelector('.news[aria-label=\"{label}\"]').innerText");
+        live.browser.run(&format!("return {find}")).as_str().expect("text").to_owned()
+    };
+    let (all, one) = ("News of this node and its group", "News of the lock");
+    // A label has the process and the machine of its client behind it.
+    let told = |label: &str, client: &str, text: &str| {
+        let find = format!("[...document.querySelectorAll('.news[aria-label=\"{label}\"] li')]");
+        let fits =
+            format!("it.textContent.includes({client:?}) && it.textContent.includes({text:?})");
+        live.until(text, &format!("{find}.some((it) => {fits})"));
+    };
+    // At this node: waiting, granted, released and lost, as the node tells them.
+    let held = hold(&group, 0, "deploy/web", "CI job 4711");
+    live.choose("deploy/web");
+    live.until("it follows the events", FOLLOWS);
+    let waiting = wait(client(&group, 0, "CI job 4712"), "deploy/web");
+    told(one, "CI job 4712", " waits for deploy/web");
+    held.release().expect("it was held");
+    assert!(waiting.join().expect("no panic"));
+    told(one, "deploy/web released by CI job 4711", ", fence ");
+    told(one, "deploy/web granted to CI job 4712", ", fence ");
+    assert_eq!(news(all), "", "the list of the group has no single grants and short waits");
+    // At another member: the page sees it in its next look.
+    let there = hold(&group, 1, "deploy/web", "CI job 4713");
+    told(one, "deploy/web granted to CI job 4713", ", fence ");
+    live.choose("deploy/web");
+    there.release().expect("it was held");
+    told(one, "deploy/web released by CI job 4713", ", fence ");
+    // A lock is broken.
+    let broken = hold(&group, 0, "backup", "nightly");
+    let fence = broken.fence().to_string();
+    live.choose("backup");
+    live.click("Break …");
+    live.browser.type_text(&fence);
+    live.browser.press(&["Enter"]);
+    told(all, "backup taken from nightly", &format!(", fence {fence}"));
+    live.browser.picture("live-news-1366");
+    // A member goes and comes back.
+    group.kill(2);
+    told(all, "", "c cannot be reached");
+    group.start(2);
+    told(all, "", "c is back");
+    let grants = live.browser.run(
+        "return document.querySelector('.spark path:last-child') \
+        .getAttribute('d').length > 5",
+    );
+    assert_eq!(grants, true, "the grants are drawn");
+    live.shows(" grants/s, most ");
+    assert_eq!(live.browser.log(), [""; 0]);
 }
 
 #[test]
@@ -205,6 +271,17 @@ fn every_screen_is_in_order_at_every_size_and_in_both_themes() {
     let live = Live::open(&group, 0);
     live.choose("deploy/web");
     live.shows("CI job 4713");
+    // Something happens: grants, a request that waits, a lock that is broken.
+    live.until("it follows the events", FOLLOWS);
+    let shop = client(&group, 0, "web shop");
+    for _ in 0..300 {
+        shop.acquire("orders").enter().expect("a free lock").release().expect("it was held");
+    }
+    let _late = wait(client(&group, 0, "CI job 4714"), "deploy/web");
+    let lost = hold(&group, 0, "export", "nightly export");
+    group.output(0, &format!("break export --fence {}", lost.fence()));
+    live.shows("export taken from nightly export");
+    live.shows("CI job 4714");
     let mut wrong = Vec::new();
     for screen in ["live", "live-away"] {
         for look in [Look::DESK, Look::BEAMER, Look::PHONE] {

@@ -95,7 +95,8 @@ impl Live {
         );
         self.until(lock, &find);
         self.browser.run(&format!("{find}.click()"));
-        self.until("its panel", "document.querySelector('#main div section li')");
+        let panel = "document.querySelector('[aria-label=\"The lock that was chosen\"] li')";
+        self.until("its panel", panel);
     }
 
     /// Click the button with this text.

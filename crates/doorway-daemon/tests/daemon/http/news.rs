@@ -31,6 +31,29 @@ fn events_report_grants_releases_and_losses() {
 }
 
 #[test]
+fn a_client_selects_the_kinds_of_events() {
+    let server = Server::new();
+    let mut losses = Listener::new(server.connect(), "/v1/events?kind=lost,view", &[]);
+    let mut waits = Listener::new(server.connect(), "/v1/events?kind=waiting", &[]);
+    let a = server.acquire("a", &json!({}));
+    server.release("a", &a);
+    let b = server.acquire("b", &json!({}));
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| server.acquire("b", &json!({ "wait_ms": 20_000 })));
+        server.waiting(1);
+        server.post("b", "break", &json!({ "fence": b })).expect(200);
+        next.join().unwrap();
+    });
+    let (kind, news) = losses.next().unwrap();
+    assert_eq!((kind.as_str(), &news["lock"]), ("lost", &json!("b")));
+    let (kind, news) = waits.next().unwrap();
+    assert_eq!((kind.as_str(), &news["lock"]), ("waiting", &json!("b")));
+    let wrong = server.get("/v1/events?kind=lost,broken");
+    wrong.problem(400, "invalid", "`kind` has no 'broken'");
+    server.get("/v1/events?kind=").problem(400, "invalid", "`kind` has no ''");
+}
+
+#[test]
 fn a_slow_reader_is_told_how_many_events_it_missed() {
     let server = Server::new();
     let mut slow = Listener::new(server.connect(), "/v1/events", &[]);
