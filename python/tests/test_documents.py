@@ -76,15 +76,17 @@ class Documents(unittest.TestCase):
                 said = self.run_words(["sh", "-euc", block])
                 self.assertRegex(said, "inside, with fence [0-9]+")
 
-    def test_the_program_in_rust_is_the_example_and_runs(self) -> None:
-        [block] = blocks(CLIENTS, "rust")
-        source = (REPOSITORY / "crates/doorway-client/examples/report.rs").read_text()
-        self.assertEqual(block, source.split("\n\n", 1)[1])
-        example = pathlib.Path(program()).resolve().parent / "examples/report"
-        if not example.exists():
-            build = "`cargo build -p doorway-client --example report` builds what it needs"
-            self.skipTest(skip_or_fail(build))
-        self.assertRegex(self.run_words([str(example)]), "inside, with fence [0-9]+")
+    def test_the_programs_in_rust_are_the_examples_and_run(self) -> None:
+        programs = blocks(CLIENTS, "rust")
+        self.assertEqual(len(programs), 2)
+        for name, block in zip(["report", "kept"], programs):
+            source = (REPOSITORY / f"crates/doorway-client/examples/{name}.rs").read_text()
+            self.assertEqual(block, source.split("\n\n", 1)[1])
+            example = pathlib.Path(program()).resolve().parent / f"examples/{name}"
+            if not example.exists():
+                build = f"`cargo build -p doorway-client --example {name}` builds what it needs"
+                self.skipTest(skip_or_fail(build))
+            self.assertRegex(self.run_words([str(example)]), "inside, with fence [0-9]+")
 
     def test_a_task_runs_once_at_a_time(self) -> None:
         text = (REPOSITORY / "python/examples/once_at_a_time.py").read_text(encoding="utf-8")

@@ -106,6 +106,13 @@ impl HeldLock {
         self.fence
     }
 
+    /// Leave the lock and let the session keep it, if that is possible without the node.
+    pub(crate) fn leave_kept(&mut self) -> bool {
+        let kept = self.handle.leave_kept(&self.lock, self.fence);
+        self.ours &= !kept;
+        kept
+    }
+
     /// The caller releases the lock with a request of its own, unless the lock is lost.
     pub(crate) fn begin_release(&mut self) -> Result<(), ReleaseError> {
         self.ours = false;
@@ -130,6 +137,9 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
+        if self.ours && self.leave_kept() {
+            return;
+        }
         let (lock, fence, handle) = (&self.lock, self.fence, &self.handle);
         if self.ours && handle.is_here() && handle.lock().check(lock, fence).is_ok() {
             handle.shared.tell(|machine, now| machine.release(now, lock, fence));

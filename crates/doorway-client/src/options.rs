@@ -23,6 +23,9 @@ pub struct Options {
     pub life: Life,
     /// Whether to open no session, because the client acquires no locks and only asks questions.
     pub visit: bool,
+    /// Whether to keep locks after they are released, until somebody else wants them; off by
+    /// default. See [`Options::keep`].
+    pub keep: bool,
     /// A token that proves the client's rights over a network, if a certificate does not.
     pub token: Option<String>,
     /// How long a request without a timeout waits for a node that cannot be reached; 10 s by
@@ -41,6 +44,7 @@ impl Default for Options {
             label: arguments.collect::<Vec<_>>().join(" "),
             life: Life::Connection { inherited: false },
             visit: false,
+            keep: false,
             token: None,
             patience: Duration::from_secs(10),
             #[cfg(feature = "tls")]
@@ -71,6 +75,37 @@ impl Options {
     /// Open no session: the client only asks questions.
     pub fn visit(mut self) -> Self {
         self.visit = true;
+        self
+    }
+
+    /// Keep locks after they are released, until somebody else wants them.
+    ///
+    /// A client that enters a lock again and again then asks the node only once: as long as nobody
+    /// else wants the lock, entering and releasing it takes less than a microsecond and sends
+    /// nothing. Each entry has a fence of its own. As soon as another client asks for the lock, the
+    /// node tells this one. If it is outside, it gives the lock back at once; if it is inside, it
+    /// gives the lock back when it releases its grant.
+    ///
+    /// Only exclusive locks without permits are kept, and only by a session that ends with its
+    /// connection. The session always has a TTL, 10 s if [`Options::ttl`] sets none. While a lock
+    /// is kept, it counts as held: `doorway who` shows this client.
+    ///
+    /// ```no_run
+    /// use doorway_client::{Endpoint, Options, blocking::Client};
+    ///
+    /// let options = Options::default().keep();
+    /// let client = Client::connect(&Endpoint::resolve(None)?, &options)?;
+    /// let mut last = None;
+    /// for _ in 0..1000 {
+    ///     let grant = client.acquire("counter").enter()?; // The node is asked the first time.
+    ///     assert!(last < Some(grant.fence()));
+    ///     last = Some(grant.fence());
+    ///     grant.release()?; // The client keeps the lock.
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keep(mut self) -> Self {
+        self.keep = true;
         self
     }
 
@@ -109,6 +144,7 @@ impl Options {
         };
         let session = (!self.visit).then_some((self.ttl.unwrap_or(UNLIMITED), self.life));
         let (token, patience) = (self.token.clone(), self.patience);
-        Setup { who, token, session, patience, network: false, nodes: 1 }
+        let keep = self.keep;
+        Setup { who, token, session, patience, network: false, keep, nodes: 1 }
     }
 }

@@ -29,6 +29,7 @@ pub struct Acquire<H: Borrow<Handle>> {
     handle: Result<Option<H>, AcquireError>,
     mode: Mode,
     session: Session,
+    reserve: u32,
     deadline: Option<Instant>,
     waiting: Option<QueuedClient>,
 }
@@ -54,7 +55,7 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 
     fn of(handle: Result<Option<H>, AcquireError>) -> Self {
         let (mode, session) = (Mode::Exclusive, Session::NONE);
-        Self { handle, mode, session, deadline: None, waiting: None }
+        Self { handle, mode, session, reserve: 0, deadline: None, waiting: None }
     }
 
     /// Ask for the lock in shared mode: other shared holders may be inside at the same time.
@@ -66,6 +67,13 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
     /// Make the request on behalf of a session.
     pub fn session(mut self, session: Session) -> Self {
         self.session = session;
+        self
+    }
+
+    /// Keep an exclusive lock until somebody else wants it, with this many numbers after its fence:
+    /// see [`LockGuard::reserved`].
+    pub fn keep(mut self, numbers: u32) -> Self {
+        self.reserve = numbers;
         self
     }
 
@@ -103,8 +111,8 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
         let handle = self.handle.as_ref().map_err(Clone::clone)?;
         let handle: &Handle =
             handle.as_ref().expect("a future is not polled after it has completed").borrow();
-        let (mode, session) = (self.mode, self.session.number());
-        Ok((handle, move |now| LockRequest { mode, session, now }))
+        let (mode, session, reserve) = (self.mode, self.session.number(), self.reserve);
+        Ok((handle, move |now| LockRequest { mode, session, reserve, now }))
     }
 
     fn held(&mut self, client: ClientId, fence: Fence) -> LockGuard<H> {

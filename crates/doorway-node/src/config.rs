@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::{LABEL, is_label};
 
-use crate::lock_clients::{AnswerMembers, Describe, OnLost};
+use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_rules::{LockRules, Members, RuleConfig};
 use crate::locks::{RuleBook, RuleError};
 use crate::views::{EpochStore, Fixed, StoreError, Volatile};
@@ -47,6 +47,8 @@ pub struct Config {
     pub describe: Option<Describe>,
     /// Called when a session loses a lock that it holds.
     pub on_lost: Option<OnLost>,
+    /// Called when somebody else wants a lock that a client keeps.
+    pub on_wanted: Option<OnWanted>,
     /// Answers the questions of services at other members: see [`Node::ask_members`].
     ///
     /// [`Node::ask_members`]: crate::Node::ask_members
@@ -109,6 +111,7 @@ impl Default for Config {
             record: None,
             describe: None,
             on_lost: None,
+            on_wanted: None,
             answer: None,
             outstanding: 1_000_000,
             keep_idle: 65_536,

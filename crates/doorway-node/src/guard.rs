@@ -35,6 +35,15 @@ impl<H: Borrow<Handle>> LockGuard<H> {
         self.fence
     }
 
+    /// How many numbers after the fence belong to this guard, if its holder keeps the lock. It may
+    /// use each of them as the fence of one more entry. When somebody else wants the lock, the node
+    /// calls [`OnWanted`](crate::OnWanted); from then on this is 0, and the holder must not enter
+    /// again.
+    pub fn reserved(&self) -> u32 {
+        let handle = self.handle();
+        handle.node().shard(handle.shard()).reserved(self.client)
+    }
+
     /// The handle of the lock.
     pub fn handle(&self) -> &Handle {
         self.handle.borrow()

@@ -248,7 +248,7 @@ pub use error::{AcquireError, Lost, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{ClosedLock, HoldError};
-pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost};
+pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost, OnWanted};
 pub use lock_recording::{LONGEST_RECORDING, LockRecording, RecordError};
 pub use lock_rules::{LockRules, RuleConfig};
 pub use locks::{Fault, LockCounters, RuleError, served};

@@ -63,6 +63,26 @@ impl fmt::Debug for OnLost {
     }
 }
 
+/// A function that the node calls for each lock that a client keeps and that somebody else wants.
+/// It must not call the node.
+#[derive(Clone)]
+pub struct OnWanted(Arc<WantedCallback>);
+
+type WantedCallback = dyn Fn(Name) + Send + Sync;
+
+impl OnWanted {
+    /// Call this function for each lock that is wanted.
+    pub fn new(wanted: impl Fn(Name) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(wanted))
+    }
+}
+
+impl fmt::Debug for OnWanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnWanted(..)")
+    }
+}
+
 /// A function that answers a question of the service at another member, in bytes that only services
 /// can read. The node calls it on the thread that has read the question, so it must not wait.
 #[derive(Clone)]
@@ -106,6 +126,13 @@ impl NodeShell {
         let Some(OnLost(tell)) = &self.on_lost else { return };
         for LostGrant { session, lock, fence } in lost.filter(|lost| lost.session != 0) {
             tell(session, &lock, fence);
+        }
+    }
+
+    /// Call [`OnWanted`] for each lock that is kept and wanted.
+    pub(crate) fn tell_wanted(&self, wanted: impl Iterator<Item = Name>) {
+        if let Some(OnWanted(tell)) = &self.on_wanted {
+            wanted.for_each(tell.as_ref());
         }
     }
 

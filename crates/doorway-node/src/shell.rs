@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
 use crate::link::Incarnation;
-use crate::lock_clients::{AnswerMembers, Describe, OnLost};
+use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
 use crate::locks::{ClientId, LockCounters, Shard, ShardEffects};
 use crate::members::{self, Now};
@@ -79,6 +79,7 @@ pub(crate) struct NodeShell {
     pub(crate) questions: Questions,
     pub(crate) describe: Option<Describe>,
     pub(crate) on_lost: Option<OnLost>,
+    pub(crate) on_wanted: Option<OnWanted>,
     pub(crate) answer: Option<AnswerMembers>,
     pub(crate) recorder: Option<Recorder>,
     /// The recordings of single locks.
@@ -145,6 +146,7 @@ impl NodeShell {
             questions: Questions::default(),
             describe: config.describe.clone(),
             on_lost: config.on_lost.clone(),
+            on_wanted: config.on_wanted.clone(),
             answer: config.answer.clone(),
             recorder,
             recordings: LockRecordings::new(began),
@@ -313,6 +315,7 @@ impl NodeShell {
     /// Report lost locks and wake tasks. Nothing may be locked.
     pub(crate) fn finish(&self, effects: &mut ShardEffects) {
         self.tell_lost(effects.lost.drain(..));
+        self.tell_wanted(effects.wanted.drain(..));
         effects.wakers.drain(..).for_each(Waker::wake);
         if std::mem::take(&mut effects.lapsed)
             && let Membership::Agreed(group) = &self.membership

@@ -20,7 +20,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 /// How many locks are measured.
 const COUNT: usize = 100_000;
 
-const ASK: LockRequest = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+const ASK: LockRequest =
+    LockRequest { mode: Mode::Exclusive, session: 1, reserve: 0, now: Duration::ZERO };
 
 /// Two nodes, the first of which keeps this many idle locks.
 fn pair(keep_idle: usize) -> [Shard; 2] {

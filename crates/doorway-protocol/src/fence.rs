@@ -68,6 +68,12 @@ impl Fence {
         self.0 >> Self::CLOCK_BITS
     }
 
+    /// The fence with the next value of the clock in the same view; none if the clock ends here.
+    pub fn next(self) -> Option<Self> {
+        let clock = self.clock() + 1;
+        (clock < 1 << Self::CLOCK_BITS).then(|| Self::new(self.view(), clock))
+    }
+
     /// The value of the lock's clock within that view.
     pub fn clock(self) -> u64 {
         self.0 & ((1 << Self::CLOCK_BITS) - 1)

@@ -7,7 +7,7 @@ use crate::versions::OpeningOnWire;
 use crate::{Fence, Mode, Name, RuleTables};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
-pub const VERSIONS: (u16, u16) = (1, 4);
+pub const VERSIONS: (u16, u16) = (1, 5);
 
 /// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -359,6 +359,14 @@ pub enum Request {
     /// List the windows of a lock that were taken, at all members that answer. Answered by
     /// [`Reply::Locks`] with the locks of the windows. Since version 4 of the protocol.
     Windows(u64, Name),
+    /// Acquire a lock, and keep it after the client has left it, until somebody else wants it.
+    /// Answered by [`Reply::Kept`], or as [`Request::Acquire`] is: if the answer is
+    /// [`Reply::Granted`], the client must release the lock when it leaves. Since version 5 of the
+    /// protocol.
+    Keep(u64, Ask),
+    /// The client is inside with this grant, which it was told is wanted, and will release it when
+    /// it leaves. There is no answer. Since version 5 of the protocol.
+    InUse(Name, Fence),
 }
 
 /// What a client asks about the members of a group that agrees on them.
@@ -456,6 +464,21 @@ pub enum Reply {
         /// How much of the window is left, in milliseconds.
         left_ms: u64,
     },
+    /// The client holds the lock now, and may keep it after it has left. Until it is told
+    /// [`Reply::Wanted`], it may enter again without asking, each time with the next number as its
+    /// fence. Requests name the grant by the first fence. Since version 5 of the protocol.
+    Kept {
+        /// The number of the request.
+        number: u64,
+        /// The fence of the grant.
+        fence: Fence,
+        /// How many numbers after the fence belong to the grant.
+        more: u32,
+    },
+    /// News: somebody else wants the lock that the client keeps with this grant. A client that is
+    /// outside answers by [`Request::Release`], and one that is inside by [`Request::InUse`]. Since
+    /// version 5 of the protocol.
+    Wanted(Name, Fence),
 }
 
 impl Reply {
@@ -473,8 +496,9 @@ impl Reply {
             | Self::Members(number, _)
             | Self::Audit(number, _)
             | Self::Arranged(number, _)
-            | Self::Window { number, .. } => Some(*number),
-            Self::Lost(..) | Self::Stopping(_) => None,
+            | Self::Window { number, .. }
+            | Self::Kept { number, .. } => Some(*number),
+            Self::Lost(..) | Self::Stopping(_) | Self::Wanted(..) => None,
         }
     }
 }

@@ -111,7 +111,7 @@ impl Book {
         // A client that runs has noticed what its clock says. A suspended one will notice it when
         // it runs again, so its clock is read here. A client whose grant was broken will be told.
         let believes = |(client, held): &&(usize, Held)| {
-            let broken = self.broken.contains_key(&(*client, held.fence));
+            let broken = self.broken.contains_key(&(*client, held.first));
             let client = &clients[*client];
             let noticed = client.paused < context.now || client.believes(context.now, &name, *held);
             noticed && !broken

@@ -65,6 +65,8 @@ pub(crate) enum Event {
 pub struct Counts {
     /// How many times a client entered.
     pub entries: u64,
+    /// How many of these times it entered a lock that it had kept, without its node.
+    pub kept: u64,
     /// How many events happened.
     pub events: u64,
     /// How many faults began.
@@ -84,6 +86,7 @@ pub struct Counts {
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, more: Self) {
         self.entries += more.entries;
+        self.kept += more.kept;
         self.events += more.events;
         self.faults += more.faults;
         self.time += more.time;

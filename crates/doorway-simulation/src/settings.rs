@@ -123,6 +123,8 @@ pub(crate) struct ClientSetting {
     pub(crate) local: bool,
     pub(crate) life: LifeSetting,
     pub(crate) ttl: Duration,
+    /// Whether it keeps locks until somebody else wants them.
+    pub(crate) keep: bool,
     pub(crate) patience: Duration,
     /// The mean times between two requests, and inside, in nanoseconds.
     pub(crate) thinks: u64,
@@ -249,6 +251,9 @@ impl Settings {
         if agreed.is_some() {
             bind(&mut dice, &mut clients, &faults);
         }
+        if dice.percent(40) {
+            keep(&mut dice, &mut clients);
+        }
         Self {
             nodes,
             agreed,
@@ -298,6 +303,19 @@ fn bind(dice: &mut Random, clients: &mut [ClientSetting], faults: &[(Fault, u64)
     let may = |it: &&mut ClientSetting| it.local && it.life == LifeSetting::Connection;
     for client in clients.iter_mut().filter(may) {
         client.ttl = if dice.percent(40) { UNLIMITED } else { client.ttl };
+    }
+}
+
+/// Let clients keep their locks until somebody else wants them.
+fn keep(dice: &mut Random, clients: &mut [ClientSetting]) {
+    let connected = |it: &&mut ClientSetting| {
+        matches!(it.life, LifeSetting::Connection | LifeSetting::Inherited)
+    };
+    for client in clients.iter_mut().filter(connected) {
+        client.keep = dice.percent(70);
+        if client.keep && client.ttl == UNLIMITED {
+            client.ttl = Duration::from_millis(dice.magnitude(1000, 10_000));
+        }
     }
 }
 
@@ -370,6 +388,7 @@ fn client(
         local,
         life,
         ttl: if bound { UNLIMITED } else { own },
+        keep: false,
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),
         holds: random.magnitude(MS, 500 * MS),

@@ -56,7 +56,7 @@ impl Client {
             failures.add(error, &endpoints)?;
         }
         tokio::spawn(driver.run());
-        Ok(Self { handle: Arc::new(Handle::new(shared, options.life)) })
+        Ok(Self { handle: Arc::new(Handle::new(shared, options)) })
     }
 
     /// Make a request, whose answer is the output of the future.
@@ -194,6 +194,15 @@ impl Acquire<'_, Client> {
     pub async fn enter(self) -> Result<Grant, Error> {
         let ask = self.ask?;
         let (client, lock) = (self.client.clone(), ask.lock.clone());
+        if client.handle.keeps() {
+            // A loop that enters a kept lock again and again never waits. It must let the driver
+            // run, which hears that somebody else wants the lock.
+            tokio::task::consume_budget().await;
+        }
+        if let Some(fence) = client.handle.reenter(&ask) {
+            let held = HeldLock::new(&client.handle, lock, fence);
+            return Ok(Grant { client, held });
+        }
         let mut call = client.call(|machine, now| machine.acquire(now, ask));
         call.acquires = Some(lock.clone());
         let fence = call.await.granted()?;
@@ -209,7 +218,13 @@ impl Grant<Client> {
     ///
     /// [`ReleaseError::Lost`] means that the lock was lost before, and that other clients may have
     /// held it meanwhile.
+    ///
+    /// A lock that the client keeps ([`Options::keep`]) is released without the node. If the node
+    /// has just taken the lock away, and the client has not been told, this is no error.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
+        if self.held.leave_kept() {
+            return Ok(());
+        }
         self.held.begin_release()?;
         let (lock, fence) = (&self.held.lock, self.held.fence);
         let outcome = self.client.call(|machine, now| machine.release(now, lock, fence)).await;

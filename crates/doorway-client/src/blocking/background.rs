@@ -133,7 +133,9 @@ impl Background {
     fn plan(&mut self, session: &mut Session) -> Watch {
         let now = Moment::now();
         let mut until = session.line.next_due();
-        let busy = session.calls != std::mem::replace(&mut self.calls, session.calls);
+        let called = session.calls != std::mem::replace(&mut self.calls, session.calls);
+        // Callers that enter a lock again that the session keeps do not read.
+        let busy = called && !session.line.keeps();
         if session.stream.is_none() {
             if self.attempt.is_none() && session.line.wants_connection() {
                 until = until.min(session.route.due().max(now));
@@ -145,6 +147,7 @@ impl Background {
         session.relying = session.stream.is_some() && !busy && session.reading;
         session.plan = until;
         let read = session.stream.is_some() && !busy && !session.reading;
+        session.watching = read;
         Watch { read, write: session.is_blocked(), until }
     }
 }

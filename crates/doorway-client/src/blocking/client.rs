@@ -57,7 +57,7 @@ impl Client {
         let background = Background::new(Arc::clone(&threads)).map_err(unreachable)?;
         let thread = thread::Builder::new().name("doorway".to_owned());
         thread.spawn(|| background.run()).map_err(unreachable)?;
-        Ok(Self { handle: Arc::new(Handle::new(shared, options.life)), threads })
+        Ok(Self { handle: Arc::new(Handle::new(shared, options)), threads })
     }
 
     /// Make a request, and wait for the answer.
@@ -234,6 +234,10 @@ impl Acquire<'_, Client> {
     pub fn enter(self) -> Result<Grant, Error> {
         let ask = self.ask?;
         let (client, lock) = (self.client.clone(), ask.lock.clone());
+        if let Some(fence) = client.handle.reenter(&ask) {
+            let held = HeldLock::new(&client.handle, lock, fence);
+            return Ok(Grant { client, held });
+        }
         let fence = client.call(|machine, now| machine.acquire(now, ask)).granted()?;
         // If this thread was not scheduled for long, the grant may be lost already.
         client.handle.lock().check(&lock, fence)?;
@@ -247,7 +251,13 @@ impl Grant {
     ///
     /// [`ReleaseError::Lost`] means that the lock was lost before, and that other clients may have
     /// held it meanwhile.
+    ///
+    /// A lock that the client keeps ([`Options::keep`]) is released without the node. If the node
+    /// has just taken the lock away, and the client has not been told, this is no error.
     pub fn release(mut self) -> Result<(), ReleaseError> {
+        if self.held.leave_kept() {
+            return Ok(());
+        }
         self.held.begin_release()?;
         let (lock, fence) = (&self.held.lock, self.held.fence);
         let outcome = self.client.call(|machine, now| machine.release(now, lock, fence));
@@ -266,15 +276,16 @@ mod tests {
     use super::*;
     use crate::endpoint::Endpoint;
 
-    /// A client that holds the lock `a`, and the node's end of its connection.
-    fn client() -> (Client, UnixStream) {
-        let name = format!("doorway-blocking-{}", std::process::id());
+    /// A client that holds the lock `a`, and the node's end of its connection. If it keeps locks,
+    /// it may keep this one.
+    fn client(keeps: bool) -> (Client, UnixStream) {
+        let name = format!("doorway-blocking-{keeps}-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("the system provides sockets");
         let listener = UnixListener::bind_addr(&address).expect("the system provides sockets");
         let node = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("the system provides sockets");
             let welcome = Welcome {
-                version: 1,
+                version: if keeps { 5 } else { 1 },
                 node: "one".to_owned(),
                 scope: Scope::User,
                 session: Some((SessionId(1), Secret([1; 16]))),
@@ -289,11 +300,15 @@ mod tests {
             stream.write_all(&bytes).expect("the system provides sockets");
             assert_ne!(stream.read(&mut buffer).expect("a request"), 0);
             bytes.clear();
-            put(&Reply::Granted(1, Fence::new(1, 1)), &mut bytes);
+            let fence = Fence::new(1, 1);
+            let kept = Reply::Kept { number: 1, fence, more: 9 };
+            let granted = Reply::Granted(1, fence);
+            put(if keeps { &kept } else { &granted }, &mut bytes);
             stream.write_all(&bytes).expect("the system provides sockets");
             stream
         });
-        let client = Client::connect(Endpoint::Abstract(name), &Options::default());
+        let options = if keeps { Options::default().keep() } else { Options::default() };
+        let client = Client::connect(Endpoint::Abstract(name), &options);
         let client = client.expect("the node listens");
         client.acquire("a").enter().expect("the lock is granted").keep();
         (client, node.join().expect("the node does not panic"))
@@ -301,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_forked_child_sends_nothing_and_ends_nothing() {
-        let (mut client, mut node) = client();
+        let (mut client, mut node) = client(false);
         let handle = Arc::get_mut(&mut client.handle).expect("the client has no copies");
         let shared = Arc::clone(&handle.shared);
         handle.pretend_forked();
@@ -314,6 +329,24 @@ mod tests {
         node.set_nonblocking(true).unwrap();
         let error = node.read(&mut [0; 4096]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the node receives nothing");
+        shared.lock().closing = true;
+        shared.lock().kick();
+    }
+
+    #[test]
+    fn a_forked_child_never_enters_a_kept_lock_again() {
+        let (mut client, _node) = client(true);
+        let lock = Name::new("a").unwrap();
+        assert!(client.handle.leave_kept(&lock, Fence::new(1, 1)));
+        let again = client.acquire("a").enter().unwrap();
+        assert_eq!(again.fence(), Fence::new(1, 2), "the parent does");
+        drop(again);
+        let handle = Arc::get_mut(&mut client.handle).expect("the client has no copies");
+        let shared = Arc::clone(&handle.shared);
+        handle.pretend_forked();
+        let refused = client.acquire("a").enter().unwrap_err();
+        assert!(refused.to_string().contains("forked"), "{refused}");
+        assert!(!client.handle.leave_kept(&lock, Fence::new(1, 2)));
         shared.lock().closing = true;
         shared.lock().kick();
     }

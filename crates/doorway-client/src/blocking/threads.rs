@@ -95,9 +95,11 @@ impl Threads {
     }
 }
 
-/// A caller stops reading: another caller reads now, or the background thread.
+/// A caller stops reading: another caller reads now, or the background thread. While the session
+/// keeps a lock, the background thread must read at once, because entering again reads nothing.
 fn hand_over(session: &mut Session) {
-    if !session.reading && !session.wake_one() && session.relying {
+    let unread = session.line.keeps() && !session.watching;
+    if !session.reading && !session.wake_one() && (session.relying || unread) {
         session.relying = false;
         session.kick();
     }

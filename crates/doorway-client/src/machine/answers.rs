@@ -8,7 +8,7 @@ use doorway_protocol::{
 };
 
 use super::lease::OpenSession;
-use super::{Answer, Event, Grant, Phase, SessionMachine};
+use super::{Answer, Event, Grant, Kept, Phase, SessionMachine};
 
 /// The version of the protocol since which nodes look for the holders of sessions.
 const HOLDERS: u16 = 2;
@@ -94,8 +94,9 @@ impl SessionMachine {
                     node: by,
                     place: self.place.clone(),
                     ttl,
-                    // Over a network no session lives with its processes.
-                    asked: if self.setup.network { ttl } else { asked },
+                    // A session over a network, or one that keeps locks, does not live with its
+                    // processes.
+                    asked: if self.setup.network || self.setup.keep { ttl } else { asked },
                     life,
                     proven: said,
                     grace: Moment(0),
@@ -107,6 +108,7 @@ impl SessionMachine {
         self.given_up = None;
         let waited = !self.may_send();
         self.phase = Phase::Talking;
+        self.version = version;
         self.asked = said;
         self.unreachable_since = None;
         self.troubles.clear();
@@ -209,9 +211,18 @@ impl SessionMachine {
                 if self.is_doubtful(now) {
                     self.doubtful.insert(number, fence);
                 } else {
-                    self.granted(now, number, fence);
+                    self.granted(now, number, fence, 0);
                 }
             }
+            Reply::Kept { number, fence, more } => {
+                self.prove(number);
+                if self.is_doubtful(now) {
+                    self.doubtful.insert(number, fence);
+                } else {
+                    self.granted(now, number, fence, more);
+                }
+            }
+            Reply::Wanted(lock, fence) => self.wanted(now, &lock, fence),
             Reply::Refused(number, refusal) if self.moves_on(number, &refusal) => {
                 self.turn_away(&refusal.text);
                 self.break_connection(&refusal.text);
@@ -235,6 +246,7 @@ impl SessionMachine {
             }
             Reply::Lost(lock, fence, reason) => self.lost(now, lock, fence, &reason),
             Reply::Stopping(ms) => {
+                self.give_back_all(now);
                 self.events.push_back(Event::Stopping { within: Duration::from_millis(ms) });
             }
             other => {
@@ -272,21 +284,26 @@ impl SessionMachine {
         while !self.is_doubtful(now)
             && let Some((number, fence)) = self.doubtful.pop_first()
         {
-            self.granted(now, number, fence);
+            self.granted(now, number, fence, 0);
         }
     }
 
-    /// A lock was granted. If the request was withdrawn, the lock is released at once.
-    fn granted(&mut self, now: Moment, number: u64, fence: Fence) {
+    /// A lock was granted. If it may be kept, `spare` numbers after the fence belong to it. If the
+    /// request was withdrawn, the lock is released at once.
+    fn granted(&mut self, now: Moment, number: u64, fence: Fence, spare: u32) {
         let Some(pending) = self.answered(number) else { return self.unwanted(number) };
         let withdrawn = pending.is_withdrawn();
         let Request::Acquire(_, ask) = pending.request else { return };
-        let grant = Grant { mode: ask.mode, permits: ask.permits, request: number };
+        let (mode, permits) = (ask.mode, ask.permits);
+        let grant = Grant { mode, permits, request: number, base: fence, fence };
         if withdrawn {
             let release = self.release_own(now, &ask.lock, fence, Some(grant));
             return self.quiet(release);
         }
         self.grants.insert((fence, ask.lock.clone()), grant);
+        if spare > 0 {
+            self.kept.insert(ask.lock.clone(), Kept::new(grant, spare));
+        }
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }
 
@@ -294,7 +311,8 @@ impl SessionMachine {
     /// repeated itself. Otherwise the node refused the request at the moment when we sent it again,
     /// and took the second one for a new request.
     fn unwanted(&mut self, number: u64) {
-        if self.grants.values().all(|grant| grant.request != number) {
+        let kept = self.kept.values().map(|kept| &kept.grant);
+        if self.grants.values().chain(kept).all(|grant| grant.request != number) {
             put(&Request::Withdraw(number), &mut self.outgoing);
         }
     }
@@ -307,14 +325,23 @@ impl SessionMachine {
         if let Some(number) = granted.map(|(number, _)| *number) {
             // The request has its answer, and the loss follows.
             self.doubtful.remove(&number);
-            self.granted(now, number, fence);
+            self.granted(now, number, fence, 0);
+        }
+        if self.kept.get(&lock).is_some_and(|kept| kept.grant.base == fence) {
+            self.forget_kept(&lock);
         }
         // A grant that is being released was held until now, and the answer to the release will
         // only say that it is gone.
-        let leaving = self.pending.values().any(|pending| pending.releases_own(&lock, fence));
-        let key = (fence, lock);
-        if self.grants.remove(&key).is_some() || leaving {
-            let (fence, lock) = key;
+        let leaving = self.pending.values().find(|pending| pending.releases_own(&lock, fence));
+        let leaving = leaving.and_then(|pending| pending.own);
+        let mut key = (fence, lock.clone());
+        if self.setup.keep
+            && let Some(fence) = self.entry_of(&lock, fence)
+        {
+            key.0 = fence;
+        }
+        let held = self.grants.remove(&key);
+        if let Some(Grant { fence, .. }) = held.or(leaving) {
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }
     }

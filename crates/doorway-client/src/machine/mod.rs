@@ -39,6 +39,7 @@
 mod answers;
 mod due;
 mod event;
+mod kept;
 mod lease;
 mod pending;
 mod requests;
@@ -53,6 +54,7 @@ use doorway_protocol::{
 };
 
 pub use self::event::{Answer, Event};
+use self::kept::Kept;
 use self::lease::OpenSession;
 pub use self::lease::State;
 use self::pending::Pending;
@@ -81,6 +83,10 @@ pub struct Setup {
     /// connection. On a Unix socket, the end of the connection ends the session.
     /// [`SessionMachine::connected_to`] changes it.
     pub network: bool,
+    /// Whether to keep locks that the program has left until somebody else wants them. Then the
+    /// session always has a TTL, 10 s if it asks for none. This concerns exclusive locks of a
+    /// session that ends with its connection.
+    pub keep: bool,
     /// How many nodes the driver may connect to. If there are several, a node that does not serve
     /// now is not the last word.
     pub nodes: usize,
@@ -103,6 +109,14 @@ pub struct SessionMachine {
     rests_until: Option<Moment>,
     /// The grants that we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
+    /// The locks that we keep until somebody else wants them, inside and outside.
+    kept: BTreeMap<Name, Kept>,
+    /// How many of them we are outside of.
+    outside: usize,
+    /// How many times we have left a lock and kept it.
+    turns: u64,
+    /// The version of the protocol that the node speaks with us.
+    version: u16,
     /// The requests that have no answer yet, by number.
     pending: BTreeMap<u64, Pending>,
     next_number: u64,
@@ -144,12 +158,16 @@ enum Phase {
     Closed,
 }
 
-/// What is known of a grant, besides its lock and its fence.
+/// What is known of a grant, besides its lock.
 #[derive(Clone, Copy, Debug, Hash)]
 struct Grant {
     mode: doorway_protocol::Mode,
     permits: Option<u32>,
     request: u64,
+    /// The fence by which the node knows the grant.
+    base: Fence,
+    /// The fence by which the program knows it. It is another one if the lock was kept.
+    fence: Fence,
 }
 
 /// Machines with the same settings and the same hash have the same future. So a search can compare
@@ -164,6 +182,10 @@ impl Hash for SessionMachine {
             doubtful,
             rests_until,
             grants,
+            kept,
+            outside: _, // This follows from `kept`.
+            turns,
+            version,
             pending,
             next_number,
             unreachable_since,
@@ -180,7 +202,7 @@ impl Hash for SessionMachine {
             events,
         } = self;
         (phase, session, given_up, doubtful, rests_until).hash(state);
-        (grants, pending, next_number).hash(state);
+        (grants, kept, turns, version, pending, next_number).hash(state);
         (unreachable_since, heard, asked, overdue, acquiring).hash(state);
         (holder_due, place, troubles, turned_away).hash(state);
         (frames, outgoing, events).hash(state);
@@ -189,7 +211,7 @@ impl Hash for SessionMachine {
 
 impl Grant {
     fn claim(self, lock: &Name, fence: Fence) -> Claim {
-        let Self { mode, permits, request } = self;
+        let Self { mode, permits, request, .. } = self;
         Claim { lock: lock.clone(), mode, permits, fence, request }
     }
 }
@@ -220,6 +242,10 @@ impl SessionMachine {
             doubtful: BTreeMap::new(),
             rests_until: None,
             grants: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            outside: 0,
+            turns: 0,
+            version: VERSIONS.0,
             pending: BTreeMap::new(),
             next_number: 1,
             unreachable_since: Some(now),
@@ -325,6 +351,7 @@ impl SessionMachine {
         self.outgoing.clear();
         // The node repeats the grants that it still has.
         self.doubtful.clear();
+        self.forget_all_kept();
         if self.phase == Phase::Closed {
             return;
         }
@@ -381,9 +408,16 @@ impl SessionMachine {
         self.session.as_ref().map(|session| session.ttl)
     }
 
-    /// The grants that are held.
+    /// The grants that are held, with the fences that the program knows. Locks that are kept while
+    /// the program is outside are not among them.
     pub fn held(&self) -> impl Iterator<Item = Claim> {
         self.grants.iter().map(|((fence, lock), grant)| grant.claim(lock, *fence))
+    }
+
+    /// The fence by which the node knows a grant that is held. It is another one than the fence of
+    /// the grant if the client has kept the lock and entered again.
+    pub fn first_fence(&self, lock: &Name, fence: Fence) -> Option<Fence> {
+        self.grants.get(&(fence, lock.clone())).map(|grant| grant.base)
     }
 
     /// Write the greeting. It claims what the client believes it holds, and names its requests.
@@ -410,7 +444,9 @@ impl SessionMachine {
                 }
             }
             (None, Some((ttl, life))) => {
-                let limited = self.setup.network || !matches!(life, Life::Connection { .. });
+                let limited = self.setup.network
+                    || self.setup.keep
+                    || !matches!(life, Life::Connection { .. });
                 let ttl = if limited && ttl == UNLIMITED { OVER_NETWORK } else { ttl };
                 Opening::New { ttl_ms: millis(ttl), life }
             }
@@ -433,7 +469,8 @@ impl SessionMachine {
             (Request::Release(_, lock, fence), Some(grant)) => Some(grant.claim(lock, *fence)),
             _ => None,
         });
-        let held: Vec<_> = self.held().chain(leaving).collect();
+        let inside = self.grants.iter().map(|((_, lock), grant)| grant.claim(lock, grant.base));
+        let held: Vec<_> = inside.chain(leaving).collect();
         let acquires = self.pending.values().filter(|pending| pending.is_acquire());
         let waiting: Vec<_> = acquires.map(Pending::number).collect();
         let (mut held, mut waiting) = (held.chunks(Claims::MAX), waiting.chunks(Claims::MAX));
@@ -470,6 +507,7 @@ impl SessionMachine {
     fn lose_all(&mut self, reason: &str) {
         (self.session, self.given_up) = (None, None);
         self.doubtful.clear();
+        self.forget_all_kept();
         for ((fence, lock), _) in std::mem::take(&mut self.grants) {
             self.events.push_back(Event::Lost { lock, fence, reason: reason.to_owned() });
         }

@@ -116,8 +116,9 @@ impl Pending {
             | Request::Evidence(number)
             | Request::Members(number, _)
             | Request::Once { number, .. }
-            | Request::Windows(number, _) => *number,
-            Request::Bye => 0,
+            | Request::Windows(number, _)
+            | Request::Keep(number, _) => *number,
+            Request::Bye | Request::InUse(..) => 0,
         }
     }
 
@@ -140,8 +141,7 @@ impl Pending {
 impl SessionMachine {
     /// Make a request, and send it as soon as that is possible.
     pub(super) fn ask(&mut self, now: Moment, make: impl FnOnce(u64) -> Request) -> u64 {
-        let number = self.next_number;
-        self.next_number += 1;
+        let number = self.take_number();
         let request = make(number);
         if self.phase == Phase::Closed {
             let refusal =
@@ -150,7 +150,7 @@ impl SessionMachine {
             return number;
         }
         if self.may_send() {
-            put(&request, &mut self.outgoing);
+            self.write(&request);
         }
         let mut pending = Pending {
             request,
@@ -172,6 +172,13 @@ impl SessionMachine {
         self.overdue =
             self.overdue.min(pending.overdue_at(self.unreachable_since, self.setup.patience));
         self.pending.insert(number, pending);
+        number
+    }
+
+    /// The number of the next request.
+    pub(super) fn take_number(&mut self) -> u64 {
+        let number = self.next_number;
+        self.next_number += 1;
         number
     }
 
@@ -199,17 +206,18 @@ impl SessionMachine {
     /// Send all requests that have no answer. Requests for locks carry the time that they have
     /// left.
     pub(super) fn send_pending(&mut self, now: Moment) {
-        for pending in self.pending.values_mut() {
+        for mut pending in std::mem::take(&mut self.pending).into_values() {
             if let Request::Acquire(_, Ask { wait: Wait::Ms(ms), .. }) = &mut pending.request {
                 *ms = pending.until.since(now).as_millis() as u64;
             }
             if pending.is_withdrawn() {
                 put(&Request::Withdraw(pending.number()), &mut self.outgoing);
-                continue;
+            } else {
+                self.write(&pending.request);
+                pending.again = pending.sent;
+                pending.sent = true;
             }
-            put(&pending.request, &mut self.outgoing);
-            pending.again = pending.sent;
-            pending.sent = true;
+            self.pending.insert(pending.number(), pending);
         }
     }
 

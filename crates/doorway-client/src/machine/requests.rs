@@ -9,8 +9,14 @@ use super::{Grant, Phase, SessionMachine};
 
 impl SessionMachine {
     /// Ask for a lock. Answered by [`Event::Granted`](super::Event::Granted) or
-    /// [`Event::Refused`](super::Event::Refused).
+    /// [`Event::Refused`](super::Event::Refused). If the lock is kept, it is entered without the
+    /// node: see [`Setup::keep`](super::Setup::keep).
     pub fn acquire(&mut self, now: Moment, ask: Ask) -> u64 {
+        if let Some(fence) = self.reenter(now, &ask) {
+            let number = self.take_number();
+            self.events.push_back(super::Event::Granted { number, lock: ask.lock, fence });
+            return number;
+        }
         self.ask(now, |number| Request::Acquire(number, ask))
     }
 
@@ -51,8 +57,16 @@ impl SessionMachine {
     /// [`Event::Released`](super::Event::Released).
     pub fn release(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.expire(now);
+        if self.leave_kept(now, lock, fence) {
+            let number = self.take_number();
+            self.events.push_back(super::Event::Released { number, held: true });
+            return number;
+        }
         let own = self.grants.remove(&(fence, lock.clone()));
-        self.release_own(now, lock, fence, own)
+        if own.is_some_and(|own| self.kept.get(lock).is_some_and(|it| it.grant.base == own.base)) {
+            self.forget_kept(lock);
+        }
+        self.release_own(now, lock, own.map_or(fence, |own| own.base), own)
     }
 
     /// Release a grant; `own` is what this session knows of it, if it belongs to this session.
@@ -152,6 +166,7 @@ impl SessionMachine {
             put(&Request::Bye, &mut self.outgoing);
         }
         self.grants.clear();
+        self.forget_all_kept();
         self.doubtful.clear();
         self.pending.clear();
         (self.session, self.given_up) = (None, None);

@@ -3,22 +3,54 @@
 use std::fmt;
 use std::sync::{Arc, MutexGuard};
 
-use doorway_protocol::{Code, Life, Refusal};
+use doorway_protocol::{Ask, Code, Fence, Life, Moment, Name, Refusal};
 
 use super::{Session, Shared};
+use crate::options::Options;
 
 /// Ends the session when no copy of the client and no grant is left.
 pub(crate) struct Handle {
     pub(crate) shared: Arc<Shared>,
     life: Life,
+    /// Whether the session keeps locks until somebody else wants them.
+    keeps: bool,
     /// The process that opened the session. A forked child has the same socket but none of the
     /// threads, so it must neither use the session nor end it.
     process: u32,
 }
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>, life: Life) -> Self {
-        Self { shared, life, process: std::process::id() }
+    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> Self {
+        let Options { life, keep: keeps, .. } = *options;
+        Self { shared, life, keeps, process: std::process::id() }
+    }
+
+    /// Does the session keep locks until somebody else wants them?
+    #[cfg(feature = "tokio")]
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Enter a lock that the session keeps, if that is possible without the node. A forked child
+    /// never does.
+    pub(crate) fn reenter(&self, ask: &Ask) -> Option<Fence> {
+        if !self.keeps || !self.is_here() {
+            return None;
+        }
+        self.lock().line.reenter(Moment::now(), ask)
+    }
+
+    /// Leave a lock and let the session keep it, if that is possible without the node.
+    pub(crate) fn leave_kept(&self, lock: &Name, fence: Fence) -> bool {
+        if !self.keeps || !self.is_here() {
+            return false;
+        }
+        let mut session = self.lock();
+        let kept = session.line.leave_kept(Moment::now(), lock, fence);
+        if !session.line.is_silent() {
+            session.flush(); // Another lock was given back.
+        }
+        kept
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Session> {

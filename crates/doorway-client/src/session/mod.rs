@@ -32,6 +32,7 @@ use crate::route::Route;
 ///
 /// No method waits. A *driver*, which is a thread or a task in the background, reads, sends
 /// heartbeats and reconnects.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Session {
     pub(crate) line: Line,
     /// Which node to connect to next, and when.
@@ -60,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) plan: Moment,
     /// Does a caller read from the connection? Only in the blocking client.
     pub(crate) reading: bool,
+    /// Does the driver wait for bytes to read? Only in the blocking client.
+    pub(crate) watching: bool,
     /// Does the driver sleep until `plan`, relying on the caller that reads?
     pub(crate) relying: bool,
     /// Has the last copy of the client been dropped?
@@ -121,6 +124,7 @@ impl Session {
             calls: 0,
             plan: Moment(0),
             reading: false,
+            watching: false,
             relying: false,
             closing: false,
         })

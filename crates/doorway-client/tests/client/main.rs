@@ -2,6 +2,7 @@
 //! tested with the daemon.
 
 mod another_node;
+mod kept;
 mod messages;
 mod silence;
 mod trace;

@@ -23,7 +23,8 @@ pub(crate) fn machine(life: Life) -> SessionMachine {
 pub(crate) fn setup(life: Life, network: bool) -> Setup {
     let session = Some((Duration::from_secs(10), life));
     let patience = Duration::from_secs(20);
-    Setup { who: ClientInfo::default(), token: None, session, patience, network, nodes: 1 }
+    let (who, token, keep, nodes) = (ClientInfo::default(), None, false, 1);
+    Setup { who, token, session, patience, network, keep, nodes }
 }
 
 pub(crate) const CONNECTION: Life = Life::Connection { inherited: false };

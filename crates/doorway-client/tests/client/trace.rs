@@ -106,6 +106,7 @@ impl Run {
             session: Some((ttl_time, Life::Connection { inherited: false })),
             patience: Duration::from_millis(patience),
             network: false,
+            keep: false,
             nodes,
         };
         Self {

@@ -15,6 +15,7 @@ mod bare;
 mod command;
 mod common;
 mod crowd;
+mod kept;
 mod killed;
 mod memory;
 mod ours;
@@ -72,10 +73,11 @@ impl Extent {
 type Part = (&'static str, fn(Extent, &Servers, &mut Table));
 
 /// What is measured in each placement.
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("one", pairs::one_client),
     ("many", pairs::many_clients),
     ("crowd", crowd::measure),
+    ("kept", kept::measure),
     ("killed", killed::measure),
     ("command", command::measure),
 ];

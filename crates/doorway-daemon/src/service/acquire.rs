@@ -22,20 +22,29 @@ const ASKING: Duration = Duration::from_secs(2);
 /// How long a grant may be on its way from the members that answer, if others are away.
 const GRANT: Duration = Duration::from_millis(100);
 
+/// A request as the node gets it.
+#[derive(Clone, Copy)]
+pub(super) struct NodeRequest {
+    pub(super) session: u64,
+    pub(super) mode: Mode,
+    pub(super) wait: Wait,
+    /// How many numbers to reserve after the fence.
+    pub(super) numbers: u32,
+}
+
 impl Inner {
     /// Make a request at the node. If the node grants it at once, no task is started.
     pub(super) fn acquire(
         self: &Arc<Self>,
         core: &mut Core,
         ask: AskId,
-        session: u64,
         name: Name,
-        mode: Mode,
-        wait: Wait,
+        request: NodeRequest,
     ) {
         let handle = self.node.open_name(name);
-        let input = match self.begin(&handle, session, mode, wait) {
-            Ok((Poll::Ready(guard), _)) => core.keep(ask, guard),
+        let (wait, keeps) = (request.wait, request.numbers > 0);
+        let input = match self.begin(&handle, request) {
+            Ok((Poll::Ready(guard), _)) => core.keep(ask, guard, keeps),
             Err(refusal) => Input::Refused(ask, refusal),
             Ok((Poll::Pending, acquire)) => {
                 let inner = Arc::clone(self);
@@ -44,7 +53,7 @@ impl Inner {
                     let mut core = inner.core.lock();
                     core.tasks.remove(&ask);
                     let input = match outcome {
-                        Ok(guard) => core.keep(ask, guard),
+                        Ok(guard) => core.keep(ask, guard, keeps),
                         Err(refusal) => Input::Refused(ask, refusal),
                     };
                     core.inputs.push_back(input);
@@ -62,12 +71,12 @@ impl Inner {
     fn begin(
         &self,
         handle: &Handle,
-        session: u64,
-        mode: Mode,
-        wait: Wait,
+        request: NodeRequest,
     ) -> Result<(Poll<OwnedGuard>, Acquire<Handle>), Refusal> {
+        let NodeRequest { session, mode, wait, numbers } = request;
         let make = || {
-            let acquire = handle.lock_owned().session(doorway_node::Session::new(session));
+            let session = doorway_node::Session::new(session);
+            let acquire = handle.lock_owned().session(session).keep(numbers);
             if mode == Mode::Shared { acquire.shared() } else { acquire }
         };
         let refused = |error| of_node(error, handle.name());
@@ -187,15 +196,23 @@ impl Service {
 }
 
 impl Core {
-    /// Keep the guard of a request that was granted, and say so.
-    fn keep(&mut self, ask: AskId, guard: OwnedGuard) -> Input {
+    /// Keep the guard of a request that was granted, and say so. `keeps` says whether the client
+    /// wants to keep the grant after it has left.
+    fn keep(&mut self, ask: AskId, guard: OwnedGuard, keeps: bool) -> Input {
         if guard.is_lost() {
             let text = "the lock was granted and lost in the same moment; ask again";
             return Input::Refused(ask, refusal(Code::Broken, text));
         }
         let fence = guard.fence();
+        // If the lock is wanted by now, there are none. If it is wanted later, the sessions know of
+        // the grant by then.
+        let numbers = if keeps { guard.reserved() } else { 0 };
         self.guards.insert(ask, guard);
-        Input::Granted(ask, fence)
+        if numbers > 0 {
+            Input::GrantedToKeep(ask, fence, numbers)
+        } else {
+            Input::Granted(ask, fence)
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use std::time::{Duration, SystemTime};
 
 use doorway_node::members::{AgreedRules, BoxedFuture};
 use doorway_node::{
-    AnswerMembers, Config, Describe, EndReason, Node, OnLost, OwnedGuard, StartError,
+    AnswerMembers, Config, Describe, EndReason, Node, OnLost, OnWanted, OwnedGuard, StartError,
 };
 use doorway_protocol::{Claims, Code, Fence, Hello, Life, Name, Refusal, Request, Scope, Secret};
 use hashbrown::HashMap;
@@ -156,6 +156,8 @@ impl Service {
         let lose =
             move |session, lock: &Name, fence| drop(send.send((session, lock.clone(), fence)));
         config.on_lost = Some(OnLost::new(lose));
+        let (send, wanted) = unbounded_channel();
+        config.on_wanted = Some(OnWanted::new(move |lock| drop(send.send(lock))));
         let answering: Arc<OnceLock<Weak<Inner>>> = Arc::default();
         config.answer = Some(answer_members(Arc::clone(&answering)));
         if alone {
@@ -212,13 +214,19 @@ impl Service {
         if let Some(former) = former {
             service.0.restore(former);
         }
-        service.spawn_tasks(losses);
+        service.spawn_tasks(losses, wanted);
         Ok(service)
     }
 
-    /// Start the tasks that tell the sessions of losses, of time and of changes in the group.
-    fn spawn_tasks(&self, losses: UnboundedReceiver<(u64, Name, Fence)>) {
+    /// Start the tasks that tell the sessions of losses, of locks that are wanted, of time and of
+    /// changes in the group.
+    fn spawn_tasks(
+        &self,
+        losses: UnboundedReceiver<(u64, Name, Fence)>,
+        wanted: UnboundedReceiver<Name>,
+    ) {
         tokio::spawn(losing(Arc::downgrade(&self.0), losses));
+        tokio::spawn(revoking(Arc::downgrade(&self.0), wanted));
         tokio::spawn(ticking(Arc::downgrade(&self.0)));
         if let Some(rules) = self.0.node.agreed_rules() {
             tokio::spawn(ruling(Arc::downgrade(&self.0), rules));
@@ -483,6 +491,15 @@ async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fe
     while let Some((session, name, fence)) = losses.recv().await {
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Lost { session, name, fence });
+    }
+}
+
+/// Tell the sessions which locks are wanted that a client keeps. The sessions know of the requests
+/// of their own clients before, so this is about those of other members.
+async fn revoking(inner: Weak<Inner>, mut wanted: UnboundedReceiver<Name>) {
+    while let Some(name) = wanted.recv().await {
+        let Some(inner) = inner.upgrade() else { return };
+        inner.input(Input::Wanted(name));
     }
 }
 

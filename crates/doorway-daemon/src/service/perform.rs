@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
 use tokio::time::timeout;
 
+use super::acquire::NodeRequest;
 use super::outbox::Outbox;
 use super::{Core, Event, Inner, process};
 use crate::clock::Moment;
@@ -55,8 +56,8 @@ impl Inner {
             Output::Tell(connection, reply) => {
                 core.with_outbox(connection, |outbox| outbox.tell(&reply));
             }
-            Output::Acquire { ask, session, name, mode, wait } => {
-                self.acquire(core, ask, session, name, mode, wait);
+            Output::Acquire { ask, session, name, mode, wait, numbers } => {
+                self.acquire(core, ask, name, NodeRequest { session, mode, wait, numbers });
             }
             Output::Release(ask) => drop(core.guards.remove(&ask)),
             Output::Announce(news) => self.announce(news),

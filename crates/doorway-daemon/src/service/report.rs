@@ -15,7 +15,7 @@ use crate::clock::{Moment, ms};
 use crate::principal::{Principal, Right};
 use crate::sessions::names::{RESERVED, visible, visible_name};
 use crate::sessions::refusals::refusal;
-use crate::sessions::{Counters, allowed};
+use crate::sessions::{Counters, Input, allowed};
 
 /// How many clients of a lock are reported at most, and how many locks in a page: with the longest
 /// of names and texts these fit into a frame.
@@ -105,6 +105,8 @@ impl Service {
         let mut listener = self.listen(principal)?;
         loop {
             let (name, _) = inner.core.lock().sessions.behind(lock);
+            // A client that keeps the lock and does not use it gives it back.
+            self.0.input(Input::Wanted(name.clone()));
             let why = inner.node.open_name(name).why().await;
             let unused = why.holders.is_empty()
                 && why.closed.is_empty()

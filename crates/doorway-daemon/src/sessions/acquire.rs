@@ -5,6 +5,7 @@ use std::sync::Arc;
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
+use super::kept::Keeper;
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
 use super::session::Grant;
 use super::{Sessions, Stage, allowed};
@@ -24,6 +25,8 @@ pub(super) struct Asking {
     pub(super) mode: Mode,
     /// The number of permits, if the client asked for a number that is not configured.
     pub(super) permits: Option<u32>,
+    /// How many numbers after the fence are reserved, so that the client can keep the grant.
+    pub(super) numbers: u32,
     pub(super) state: Progress,
 }
 
@@ -54,8 +57,16 @@ pub(super) enum Progress {
 }
 
 impl Sessions {
-    pub(super) fn acquire(&mut self, number: u64, request: u64, ask: Ask, out: &mut Vec<Output>) {
-        if let Err(refusal) = self.try_acquire(number, request, ask, out) {
+    /// A session asks for a lock. If it wants to keep the lock, `numbers` fences are reserved.
+    pub(super) fn acquire(
+        &mut self,
+        number: u64,
+        request: u64,
+        ask: Ask,
+        numbers: u32,
+        out: &mut Vec<Output>,
+    ) {
+        if let Err(refusal) = self.try_acquire(number, request, ask, numbers, out) {
             self.answer(number, request, Err(refusal), out);
             self.end_if_idle(number, out);
         }
@@ -66,6 +77,7 @@ impl Sessions {
         number: u64,
         request: u64,
         ask: Ask,
+        numbers: u32,
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
         let Some(session) = self.open.get(&number) else { return Err(gone()) };
@@ -94,16 +106,18 @@ impl Sessions {
             return Err(limit(&text, "limits.grants", grants));
         }
         let permits = self.target(&ask)?;
+        self.wanted(&ask.lock, out);
         let name = self.enter(&ask.lock, permits)?;
         let id = self.next_ask();
         let Ask { lock, mode, wait, .. } = ask;
-        let asking =
-            Asking { session: number, request, lock, mode, permits, state: Progress::Asked };
+        let wait = self.wait_for_keeper(id, &lock, wait);
+        let state = Progress::Asked;
+        let asking = Asking { session: number, request, lock, mode, permits, numbers, state };
         self.asks.insert(id, asking);
         if let Some(session) = self.open.get_mut(&number) {
             session.waiting.insert(request, id);
         }
-        out.push(Output::Acquire { ask: id, session: number, name, mode, wait });
+        out.push(Output::Acquire { ask: id, session: number, name, mode, wait, numbers });
         Ok(())
     }
 
@@ -172,8 +186,16 @@ impl Sessions {
         }
     }
 
-    /// The node has granted a request.
-    pub(super) fn granted(&mut self, now: Moment, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
+    /// The node has granted a request, and has reserved `numbers` numbers after the fence.
+    pub(super) fn granted(
+        &mut self,
+        now: Moment,
+        ask: AskId,
+        fence: Fence,
+        numbers: u32,
+        out: &mut Vec<Output>,
+    ) {
+        self.asks.get_mut(&ask).into_iter().for_each(|asking| asking.numbers = numbers);
         let open = |asking: &&Asking| self.open.contains_key(&asking.session);
         let Some(asking) = self.asks.get(&ask).filter(open) else {
             // The request was withdrawn in the meantime, or its session has ended.
@@ -280,7 +302,8 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Some(asking) = self.asks.remove(&ask) else { return };
-        let Asking { session: number, request, lock, permits, .. } = asking;
+        self.tries.remove(&ask);
+        let Asking { session: number, request, lock, permits, numbers, .. } = asking;
         let (held, kept) = (self.held.asked.remove(&ask), self.held.kept.remove(&ask));
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
@@ -292,17 +315,22 @@ impl Sessions {
             }
             answered.insert(request, (lock.clone(), fence));
         }
-        session
-            .grants
-            .insert((lock.clone(), fence, ask), Grant { request, permits, place, held, kept });
+        session.grants.insert(
+            (lock.clone(), fence, ask),
+            Grant { request, permits, numbers, place, held, kept },
+        );
         if detached {
             self.detached.entry((lock.clone(), fence)).or_default().insert(number);
         }
         self.counters.began(&lock);
-        self.announce(number, EventKind::Granted, lock, fence, None, out);
-        if tell {
+        self.announce(number, EventKind::Granted, lock.clone(), fence, None, out);
+        if numbers > 0 {
+            self.kept.insert(lock.clone(), Keeper::new(number, fence));
+            self.tell(number, Reply::Kept { number: request, fence, more: numbers }, out);
+        } else if tell {
             self.answer(number, request, Ok(fence), out);
         }
+        self.refuse_tries(&lock, out);
     }
 
     /// The node has refused a request.
@@ -344,6 +372,7 @@ impl Sessions {
         self.leave_queue_of(ask);
         self.held.asked.remove(&ask);
         self.held.kept.remove(&ask);
+        self.tries.remove(&ask);
         let asking = self.asks.remove(&ask)?;
         self.leave(&asking.lock, asking.permits);
         if let Some(session) = self.open.get_mut(&asking.session) {

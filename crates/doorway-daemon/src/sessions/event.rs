@@ -60,6 +60,13 @@ pub enum Input {
     },
     /// The node grants a request of [`Output::Acquire`] or [`Output::Reclaim`].
     Granted(AskId, Fence),
+    /// The node grants a request of [`Output::Acquire`], and has reserved this many numbers after
+    /// the fence, so that the client can keep the grant. If the lock is wanted in the moment in
+    /// which the shell passes this on, it passes on [`Input::Granted`] instead.
+    GrantedToKeep(AskId, Fence, u32),
+    /// Somebody else wants a lock, by the name that the node knows. If a client keeps it, it has to
+    /// give it back.
+    Wanted(Name),
     /// The node refuses a request of [`Output::Acquire`] or [`Output::Reclaim`].
     Refused(AskId, Refusal),
     /// A request of [`Output::Acquire`] waits at the node.
@@ -303,8 +310,8 @@ pub enum Output {
     Close(Connection),
     /// Ask the node for a lock.
     Acquire {
-        /// The request. The answer is [`Input::Granted`], [`Input::Refused`], or first
-        /// [`Input::Queued`].
+        /// The request. The answer is [`Input::Granted`], [`Input::GrantedToKeep`],
+        /// [`Input::Refused`], or first [`Input::Queued`].
         ask: AskId,
         /// The session, for reports.
         session: u64,
@@ -314,6 +321,8 @@ pub enum Output {
         mode: Mode,
         /// How long to wait.
         wait: Wait,
+        /// How many numbers to reserve after the fence; 0 if the grant is not kept.
+        numbers: u32,
     },
     /// Hold a lock again that was held before the node was started. The answer is
     /// [`Input::Granted`] or [`Input::Refused`], before anything else happens.

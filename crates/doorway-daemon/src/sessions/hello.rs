@@ -162,9 +162,12 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let number = resumed.number;
-        let Self { open, asks, .. } = self;
+        let Self { open, asks, kept, .. } = self;
         let Some(session) = open.get_mut(&number) else { return };
         session.heard = now;
+        // A client keeps nothing across connections. What it claims, it is inside of.
+        let former = kept.extract_if(.., |_, keeper| keeper.session == number);
+        let inside: Vec<Name> = former.map(|(lock, _)| lock).collect();
         let claimed: BTreeSet<_> =
             resumed.held.iter().map(|claim| (&claim.lock, claim.fence)).collect();
         // The client has released what it does not claim, but the release has not arrived.
@@ -204,6 +207,9 @@ impl Sessions {
         }
         for ask in unwanted {
             self.abandon(ask, out);
+        }
+        for lock in inside {
+            self.refuse_tries(&lock, out);
         }
     }
 

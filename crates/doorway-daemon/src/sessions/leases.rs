@@ -180,7 +180,7 @@ impl Sessions {
         if waits && !patient {
             self.call_timed_out(now, connection, out);
         } else {
-            self.acquire(session, request, lease.ask, out);
+            self.acquire(session, request, lease.ask, 0, out);
         }
         Ok(())
     }

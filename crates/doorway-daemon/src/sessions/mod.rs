@@ -20,6 +20,7 @@
 //! - `time`: what happens as time passes, and when the service drains or stops.
 //! - `promise`: what may be promised if the membership of the node can end.
 //! - `holds`: leases that are longer than that, which the group keeps.
+//! - `kept`: grants that clients keep until somebody else wants the lock.
 //! - `limits`: how much of everything one client may have.
 //! - `names`: which names are in use, and with how many permits.
 
@@ -29,6 +30,7 @@ mod counters;
 mod event;
 mod hello;
 mod holds;
+mod kept;
 mod leases;
 mod limits;
 pub(crate) mod names;
@@ -58,6 +60,7 @@ use crate::settings::{ClientSettings, Limits};
 use acquire::Asking;
 use connections::{Attached, ConnectionState};
 use holds::HeldLeases;
+use kept::Keeper;
 use leases::Leases;
 use limits::Shares;
 use names::Names;
@@ -121,6 +124,10 @@ pub struct Sessions {
     /// Present if the membership of the node can end.
     promise: Option<Promise>,
     held: HeldLeases,
+    /// The clients that keep a lock, by lock.
+    kept: BTreeMap<Name, Keeper>,
+    /// The requests that wait only for the answer of such a client.
+    tries: BTreeSet<AskId>,
     /// The numbers of the last session and of the last request.
     last_session: u64,
     last_ask: u64,
@@ -179,13 +186,15 @@ impl Hash for Sessions {
             places,
             promise,
             held,
+            kept,
+            tries,
             last_session,
             last_ask,
             due,
             counters: _,
         } = self;
         (stage, open, connections, asks, detached).hash(state);
-        (names, shares, leases, standing, former, places, held).hash(state);
+        (names, shares, leases, standing, former, places, held, kept, tries).hash(state);
         (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
@@ -209,6 +218,8 @@ impl Sessions {
             former: Former::default(),
             places: Places::default(),
             held: HeldLeases::default(),
+            kept: BTreeMap::new(),
+            tries: BTreeSet::new(),
             last_session: 0,
             last_ask: 0,
             due: now.after(time::OFTEN),
@@ -228,7 +239,9 @@ impl Sessions {
     fn process(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Request(connection, request) => self.request(now, connection, request, out),
-            Input::Granted(ask, fence) => self.granted(now, ask, fence, out),
+            Input::Granted(ask, fence) => self.granted(now, ask, fence, 0, out),
+            Input::GrantedToKeep(ask, fence, more) => self.granted(now, ask, fence, more, out),
+            Input::Wanted(name) => self.wanted(&names::visible_name(&name), out),
             Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
             Input::Queued(ask) => self.queued(now, ask, out),
             Input::Written(ask, written) => self.written(ask, written, out),
@@ -282,13 +295,19 @@ impl Sessions {
         };
         let Some(principal) = conn.principal.clone() else { return };
         let reply = match request {
-            Request::Acquire(number, ask) => {
+            Request::Acquire(number, ref ask) | Request::Keep(number, ref ask) => {
                 let Some(session) = session else {
                     let text = "this connection has no session: open one to acquire locks";
                     let refusal = refusal(doorway_protocol::Code::Invalid, text);
                     return out.push(Output::Tell(connection, Reply::Refused(number, refusal)));
                 };
-                return self.acquire(session, number, ask, out);
+                let keeps = matches!(request, Request::Keep(..));
+                let numbers = if keeps { self.numbers_for(session, ask) } else { 0 };
+                return self.acquire(session, number, ask.clone(), numbers, out);
+            }
+            Request::InUse(lock, fence) => {
+                let Some(session) = session else { return };
+                return self.in_use(session, &lock, fence, out);
             }
             Request::Withdraw(number) => {
                 let Some(session) = session else { return };

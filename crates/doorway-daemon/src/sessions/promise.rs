@@ -96,14 +96,17 @@ impl Promise {
         let Output::Tell(_, Reply::Lost(_, fence, reason)) = &lost else { return Some(lost) };
         let mut withheld = self.withheld.iter_mut().filter(|output| is_to(output, connection));
         let implies = |output: &&mut Output| match output {
-            Output::Tell(_, Reply::Granted(number, granted)) => granted == fence && !holds(*number),
+            Output::Tell(
+                _,
+                Reply::Granted(number, granted) | Reply::Kept { number, fence: granted, .. },
+            ) => granted == fence && !holds(*number),
             Output::Greet(..) => true,
             _ => false,
         };
         match withheld.find(implies) {
             None => Some(lost),
             Some(Output::Tell(_, reply)) => {
-                if let Reply::Granted(number, _) = *reply {
+                if let Reply::Granted(number, _) | Reply::Kept { number, .. } = *reply {
                     *reply = Reply::Refused(number, lost_before(reason));
                 }
                 None

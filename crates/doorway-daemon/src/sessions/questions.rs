@@ -100,5 +100,7 @@ impl Sessions {
             && self.shares.is_empty()
             && self.leases.calls.is_empty()
             && self.standing.is_empty()
+            && self.kept.is_empty()
+            && self.tries.is_empty()
     }
 }

@@ -134,6 +134,10 @@ impl Sessions {
         let Some(grant) = session.grants.remove(held) else { return };
         session.doomed |= session.standing && kind == EventKind::Lost;
         let (lock, fence, ask) = held.clone();
+        if grant.numbers > 0 {
+            self.forget_keeper(number, &lock, fence);
+        }
+        let Some(session) = self.open.get_mut(&number) else { return };
         if session.is_detached() && session.find(&lock, fence).is_none() {
             let key = (lock.clone(), fence);
             if let Some(numbers) = self.detached.get_mut(&key) {
@@ -186,10 +190,10 @@ impl Sessions {
         let holders: Vec<_> = self
             .open
             .iter()
-            .filter_map(|(number, session)| Some((*number, session.find(lock, fence)?)))
+            .filter_map(|(number, session)| Some((*number, session.find_entry(lock, fence)?)))
             .collect();
         let mut broken = 0;
-        for (number, mut ask) in holders {
+        for (number, (fence, mut ask)) in holders {
             let why = format!("broken by {}", principal.name);
             self.tell(number, Reply::Lost(lock.clone(), fence, why.clone()), out);
             loop {

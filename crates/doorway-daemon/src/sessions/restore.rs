@@ -175,7 +175,9 @@ impl Sessions {
         let ask = self.next_ask();
         let state = Progress::Reclaiming(fence, place);
         let held = (lock.clone(), fence);
-        self.asks.insert(ask, Asking { session: number, request, lock, mode, permits, state });
+        let numbers = 0;
+        let asking = Asking { session: number, request, lock, mode, permits, numbers, state };
+        self.asks.insert(ask, asking);
         // So that the session is not idle before the node has answered.
         if let Some(session) = self.open.get_mut(&number) {
             session.waiting.insert(request, ask);

@@ -78,6 +78,9 @@ pub(super) struct Grant {
     pub(super) request: u64,
     /// The number of permits, if the client asked for a number that is not configured.
     pub(super) permits: Option<u32>,
+    /// How many numbers after its fence belong to the grant, if its client was told that it may
+    /// keep it.
+    pub(super) numbers: u32,
     /// The place of the grant in the ledger.
     pub(super) place: Option<u32>,
     /// Whether the group was asked to keep the grant, even if the node dies.
@@ -130,6 +133,16 @@ impl Session {
     pub(super) fn find(&self, lock: &Name, fence: Fence) -> Option<AskId> {
         let all = (lock.clone(), fence, AskId(0))..=(lock.clone(), fence, AskId(u64::MAX));
         self.grants.range(all).next().map(|((.., ask), _)| *ask)
+    }
+
+    /// The first grant of a lock to which this number belongs: as its fence, or as the fence of a
+    /// later entry of a client that keeps the grant.
+    pub(super) fn find_entry(&self, lock: &Name, fence: Fence) -> Option<(Fence, AskId)> {
+        let until = (lock.clone(), fence, AskId(u64::MAX));
+        let ((found, its, _), grant) = self.grants.range(..=until).next_back()?;
+        let ends = its.get() + u64::from(grant.numbers);
+        let (own, ask) = (found == lock && fence.get() <= ends, self.find(lock, *its)?);
+        own.then_some((*its, ask))
     }
 
     /// The session as the ledger keeps it.

@@ -179,7 +179,7 @@ impl Sessions {
         session.callers.insert(connection);
         self.leases.calls.insert(connection, (number, request));
         let Ask { lock, mode, permits, wait } = ask;
-        self.acquire(number, request, Ask { lock, mode, permits, wait }, out);
+        self.acquire(number, request, Ask { lock, mode, permits, wait }, 0, out);
         Ok(())
     }
 

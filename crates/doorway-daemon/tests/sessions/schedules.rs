@@ -51,6 +51,7 @@ impl World {
             session: Some((Duration::from_nanos(TTL), Life::Connection { inherited: false })),
             patience,
             network,
+            keep: false,
             nodes: 2,
         };
         // The last client only asks questions.

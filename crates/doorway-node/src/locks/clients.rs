@@ -38,6 +38,9 @@ const SPARE: usize = 64;
 pub(super) struct Client {
     /// The lock, by its index in the table.
     pub(super) lock: u32,
+    /// How many numbers after its fence belong to the client, which keeps the lock; 0 if it does
+    /// not keep the lock, or not any more.
+    pub(super) reserved: u32,
     /// The number of its session; 0 if it has none.
     pub(super) session: u64,
     /// When it made its request or entered, in nanoseconds since the node started. This takes half
@@ -61,7 +64,7 @@ enum State {
 impl Hash for Client {
     /// Wakers and times are left out: what a client may do next does not depend on them.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.lock, self.session, self.is_ended(), self.fence()).hash(state);
+        (self.lock, self.session, self.is_ended(), self.fence(), self.reserved).hash(state);
     }
 }
 
@@ -89,7 +92,7 @@ impl Clients {
     /// Add a client that waits.
     pub(super) fn add(&mut self, lock: u32, session: u64, now: Duration) -> ClientId {
         let (since, state, wakers) = (nanoseconds(now), State::Waiting, SmallVec::new());
-        let at = self.0.insert(Client { lock, session, since, state, wakers });
+        let at = self.0.insert(Client { lock, reserved: 0, session, since, state, wakers });
         ClientId(u32::try_from(at).expect("fewer than 2^32 clients fit into memory"))
     }
 
@@ -100,6 +103,18 @@ impl Clients {
 
     pub(super) fn get(&self, client: ClientId) -> Option<&Client> {
         self.0.get(client.0 as usize)
+    }
+
+    /// Does a client keep its lock after it has left it?
+    pub(super) fn keeps(&self, client: ClientId) -> bool {
+        self.get(client).is_some_and(|client| client.reserved > 0)
+    }
+
+    /// Change how many numbers after its fence belong to a client.
+    pub(super) fn set_reserved(&mut self, client: ClientId, numbers: u32) {
+        if let Some(client) = self.0.get_mut(client.0 as usize) {
+            client.reserved = numbers;
+        }
     }
 
     /// Remove a client. Returns the index of its lock.

@@ -32,6 +32,8 @@ pub struct ShardEffects {
     pub discarded: Vec<Waker>,
     /// The grants that were lost.
     pub lost: Vec<LostGrant>,
+    /// The locks that a client keeps, and that somebody else wants from now on.
+    pub wanted: Vec<Name>,
     /// Messages that were refused and faults that broke a lock, for the log. The node is the one
     /// that caused it, possibly this node.
     pub refused: Vec<(NodeId, Name, Fault)>,

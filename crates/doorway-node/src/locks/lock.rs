@@ -385,6 +385,12 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.wait.as_ref().map_or(0, |wait| wait.queue.len())
     }
 
+    /// Does another client of this node wait, or may another node wait?
+    pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
+        let elsewhere = |machine: &M| rule.group.size() > 1 && machine.wanted();
+        self.waiters() > 0 || self.machine.as_deref().is_some_and(elsewhere)
+    }
+
     fn first(&self) -> Option<(ClientId, Mode)> {
         self.wait.as_ref().and_then(|wait| wait.queue.front().copied())
     }

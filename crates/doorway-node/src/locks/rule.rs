@@ -258,7 +258,8 @@ mod tests {
         assert!(out.messages.is_empty(), "no lock has begun yet");
 
         let slot = shard.open(&Name::new("orders").expect("a name"));
-        let request = LockRequest { mode: Mode::Exclusive, session: 1, now: Duration::ZERO };
+        let request =
+            LockRequest { mode: Mode::Exclusive, session: 1, reserve: 0, now: Duration::ZERO };
         let (_, fence) = shard.acquire(slot, request, &mut out);
         assert!(fence.is_some());
         let sent = out.messages.iter().map(|(to, message)| (*to, message.payload.as_slice()));

@@ -37,6 +37,10 @@ pub struct LockRequest {
     pub mode: Mode,
     /// The number of the session at this node; 0 if there is none.
     pub session: u64,
+    /// How many numbers after its fence the client wants for itself, so that it can leave and enter
+    /// again while it keeps the lock; 0 if it does not keep the lock. They are reserved only for an
+    /// exclusive lock that nobody else wants: see [`Shard::reserved`].
+    pub reserve: u32,
     /// The time since the node started.
     pub now: Duration,
 }
@@ -160,7 +164,7 @@ impl Shard {
         out: &mut ShardEffects,
     ) -> (ClientId, Option<Fence>) {
         self.check_lease(request.now, out);
-        let client = self.clients.add(slot.0, request.session, request.now);
+        let client = self.add_client(slot, request);
         self.start_lock(slot.0, request.now, out);
         if let Some(ended) = self.barred(slot.0, request.mode) {
             self.clients.end(client, ended, &mut out.wakers);
@@ -196,7 +200,7 @@ impl Shard {
         if let Some(ended) = self.barred(slot.0, request.mode) {
             return Err(ended);
         }
-        let client = self.clients.add(slot.0, request.session, request.now);
+        let client = self.add_client(slot, request);
         self.apply(slot.0, request.now, out, |lock, rule, effects| {
             lock.try_acquire(rule, client, request.mode, effects)
         });
@@ -205,6 +209,22 @@ impl Shard {
             self.clients.remove(client, out);
         }
         Ok(fence.map(|fence| (client, fence)))
+    }
+
+    fn add_client(&mut self, slot: Slot, request: LockRequest) -> ClientId {
+        let client = self.clients.add(slot.0, request.session, request.now);
+        if request.mode == Mode::Exclusive {
+            self.clients.set_reserved(client, request.reserve);
+        }
+        client
+    }
+
+    /// How many numbers after its fence are reserved for a client that is inside. The node does not
+    /// use them again. From the moment when [`ShardEffects::wanted`] has named the lock, the client
+    /// must not enter again with them, and this is 0.
+    pub fn reserved(&self, client: ClientId) -> u32 {
+        let inside = self.clients.get(client).filter(|client| client.fence().is_some());
+        inside.map_or(0, |client| client.reserved)
     }
 
     /// Is a client that was waiting inside now? If not, `waker` is woken when it is.
@@ -381,6 +401,16 @@ impl Shard {
         for client in self.effects.granted.drain(..) {
             self.clock = next(self.clock, self.seating.me, rule);
             self.clients.enter(client, Fence::new(self.target, self.clock), now, &mut out.wakers);
+            if self.clients.keeps(client) {
+                let free = !rule.info.permits
+                    && !entry.lock.is_wanted(rule)
+                    && self.clock < Fence::CLOCK_LIMIT;
+                if !free {
+                    self.clients.set_reserved(client, 0);
+                }
+                // Whatever happens from now on has a higher number.
+                self.clock += u64::from(self.clients.get(client).map_or(0, |it| it.reserved));
+            }
         }
         for (to, payload) in self.effects.sends.drain(..) {
             counters.sent += 1;
@@ -392,6 +422,13 @@ impl Shard {
             ));
         }
         self.effects.entries = 0;
+        if let Some((client, _)) = entry.lock.inside().next()
+            && self.clients.keeps(client)
+            && entry.lock.is_wanted(rule)
+        {
+            self.clients.set_reserved(client, 0);
+            out.wanted.push(entry.name.clone());
+        }
         self.emit_record(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;

@@ -122,7 +122,8 @@ impl Puppet {
 
     /// Could a client enter at once?
     fn may_enter(&self, name: &Name) -> bool {
-        let ask = LockRequest { mode: Mode::Exclusive, session: 0, now: Duration::ZERO };
+        let ask =
+            LockRequest { mode: Mode::Exclusive, session: 0, reserve: 0, now: Duration::ZERO };
         self.act(|shard, out| {
             let slot = shard.open(name);
             let entered = shard.try_acquire(slot, ask, out).expect("a lock that is not broken");

@@ -5,6 +5,7 @@ mod crowd;
 mod epochs;
 mod every_way;
 mod frames;
+mod kept;
 mod link_check;
 mod locks_check;
 mod locks_random;

@@ -122,6 +122,16 @@ pub(crate) fn requests() -> Vec<Request> {
             who: ClientInfo { label: "backup.sh".to_owned(), host: "north".to_owned(), pid: 77 },
         },
         Request::Windows(25, name("backup")),
+        Request::Keep(
+            26,
+            Ask {
+                lock: name("deploy"),
+                mode: Mode::Exclusive,
+                permits: None,
+                wait: Wait::Ms(2000),
+            },
+        ),
+        Request::InUse(name("deploy"), fence()),
     ]
 }
 
@@ -266,6 +276,8 @@ pub(crate) fn replies() -> Vec<Reply> {
             fence: fence(),
             left_ms: 90_000,
         },
+        Reply::Kept { number: 26, fence: fence(), more: 1000 },
+        Reply::Wanted(name("deploy"), fence()),
     ]);
     replies
 }

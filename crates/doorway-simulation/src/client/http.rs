@@ -281,7 +281,8 @@ impl Client {
         match (job, answer) {
             (Job::Acquire(request), Answer::Leased(lease)) => {
                 let shared = request.ask.mode == Mode::Shared;
-                let held = Held { lock: request.lock, fence: lease.fence, shared };
+                let (lock, fence) = (request.lock, lease.fence);
+                let held = Held { lock, fence, first: fence, shared };
                 self.leased(context, held, lease.ttl, request.healed, reports);
             }
             (Job::Renew, Answer::Leased(lease)) => {

@@ -74,6 +74,9 @@ enum Way {
 pub(crate) struct Held {
     pub(crate) lock: usize,
     pub(crate) fence: Fence,
+    /// The fence by which the node knows the grant. It is another one if the program has kept the
+    /// lock.
+    pub(crate) first: Fence,
     pub(crate) shared: bool,
 }
 

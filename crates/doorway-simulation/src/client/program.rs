@@ -112,11 +112,15 @@ impl Client {
                 let shared = session.machine.held().any(|claim| {
                     claim.lock == name && claim.fence == fence && claim.mode == Mode::Shared
                 });
+                let first = session.machine.first_fence(&name, fence).unwrap_or(fence);
+                if first != fence {
+                    context.counts.kept += 1;
+                }
                 if settings.locks[lock].name != name {
                     context.violate(format!("c{}: request {number} got {name}", self.id));
                 }
                 self.entered |= healed;
-                self.enter(context, Held { lock, fence, shared }, reports);
+                self.enter(context, Held { lock, fence, first, shared }, reports);
                 if self.setting.life == LifeSetting::Lease {
                     self.later(context, context.now, ClientEvent::Renew);
                 }

@@ -43,6 +43,7 @@ impl Session {
             session: Some((setting.ttl, setting.life.life(pid))),
             patience: setting.patience,
             network: !setting.local,
+            keep: setting.keep,
             nodes: setting.nodes.len(),
         };
         let endpoint = |node: &usize| {

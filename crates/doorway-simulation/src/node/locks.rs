@@ -31,6 +31,17 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// What the sessions are told about a grant: its client may keep the lock, if nobody else wants
+    /// it by now.
+    fn granted(&self, shards: &[Shard], ask: AskId, fence: Fence) -> Input {
+        match shards[self.shard].reserved(self.client) {
+            0 => Input::Granted(ask, fence),
+            numbers => Input::GrantedToKeep(ask, fence, numbers),
+        }
+    }
+}
+
 /// A request that waits at the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingTask {
@@ -94,6 +105,11 @@ impl Node {
             let what = NodeEvent::Lost(lost.session, lost.lock, lost.fence);
             context.node(context.random.clone().between(0, 20_000), id, start, what);
         }
+        for lock in effects.wanted.drain(..) {
+            log!(context, "n{id} wants {lock} back");
+            let after = context.random.clone().between(0, 20_000);
+            context.node(after, id, start, NodeEvent::Wanted(lock));
+        }
         for (from, lock, fault) in effects.refused.drain(..) {
             // If an operator removes a seat and adds it again, its links begin anew, although its
             // member is in the view until it hears that it was evicted.
@@ -111,21 +127,20 @@ impl Node {
         effects.overdue
     }
 
-    /// Make a request at the node.
+    /// Make a request at the node, now.
     pub(super) fn acquire(
         &mut self,
         context: &mut Context,
         ask: AskId,
-        session: u64,
         name: &Name,
-        mode: Mode,
+        request: LockRequest,
         wait: Wait,
     ) {
         let settings = std::rc::Rc::clone(&context.settings);
         let shard = place(&settings, name);
         let Some(process) = &mut self.process else { return };
         let info = &process.group.seating.rules.rule_of(name).info;
-        if mode == Mode::Shared && !info.shared {
+        if request.mode == Mode::Shared && !info.shared {
             let refused = refusal(Code::NotServed, "the lock cannot be shared");
             return process.inputs.push_back(Input::Refused(ask, refused));
         }
@@ -133,7 +148,7 @@ impl Node {
         let alone = settings.alone();
         let slot = process.group.shards[shard].open(name);
         let asked = self.with_shard(context, shard, |shard, now, out| {
-            let request = LockRequest { mode, session, now };
+            let request = LockRequest { now, ..request };
             if wait == Wait::No {
                 match shard.try_acquire(slot, request, out) {
                     Ok(Some((client, fence))) => return (Some(client), Poll::Ready(Ok(fence))),
@@ -155,8 +170,9 @@ impl Node {
         let Some(process) = &mut self.process else { return };
         match (client, polled) {
             (Some(client), Poll::Ready(Ok(fence))) => {
-                process.guards.insert(ask, Guard { shard, slot, client });
-                process.inputs.push_back(Input::Granted(ask, fence));
+                let guard = Guard { shard, slot, client };
+                process.inputs.push_back(guard.granted(&process.group.shards, ask, fence));
+                process.guards.insert(ask, guard);
             }
             (Some(client), Poll::Pending) => {
                 let guard = Guard { shard, slot, client };
@@ -198,7 +214,7 @@ impl Node {
                 let input = match result {
                     Ok(fence) if !lost => {
                         process.guards.insert(ask, task.guard);
-                        Input::Granted(ask, fence)
+                        task.guard.granted(&process.group.shards, ask, fence)
                     }
                     Ok(_) => Input::Refused(ask, refusal(Code::Broken, "granted and lost")),
                     Err(end) => Input::Refused(ask, of(Some(end))),

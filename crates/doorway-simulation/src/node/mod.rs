@@ -54,6 +54,8 @@ pub(crate) enum NodeEvent {
     TimedOut(AskId),
     /// A grant was lost.
     Lost(u64, Name, Fence),
+    /// Somebody else wants a lock that a client keeps.
+    Wanted(Name),
     /// The processes of a session have ended.
     ProcessEnded(u64),
     /// Write what connections have to write.
@@ -286,6 +288,7 @@ impl Node {
             NodeEvent::Lost(session, name, fence) => {
                 self.input(context, Input::Lost { session, name, fence });
             }
+            NodeEvent::Wanted(name) => self.input(context, Input::Wanted(name)),
             NodeEvent::ProcessEnded(session) => self.input(context, Input::ProcessEnded(session)),
             NodeEvent::CallTimedOut(wire) => self.call_timed_out(context, wire),
             // The world knows whether a peer can be reached and which processes exist, and handles

@@ -1,9 +1,11 @@
 //! What the sessions of a node want done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_daemon::principal::{Principal, Rights};
 use doorway_daemon::sessions::{EventKind, Input, News, Output};
+use doorway_node::locks::LockRequest;
 use doorway_protocol::{Fence, Name};
 
 use super::{Node, NodeEvent, core_mode};
@@ -67,8 +69,10 @@ impl Node {
                     door.close();
                 }
             }
-            Output::Acquire { ask, session, name, mode, wait } => {
-                self.acquire(context, ask, session, &name, core_mode(mode), wait);
+            Output::Acquire { ask, session, name, mode, wait, numbers } => {
+                let (mode, now) = (core_mode(mode), Duration::ZERO);
+                let request = LockRequest { mode, session, reserve: numbers, now };
+                self.acquire(context, ask, &name, request, wait);
             }
             Output::Reclaim { ask, session, name, mode, fence } => {
                 self.reclaim(context, ask, session, &name, core_mode(mode), fence);

@@ -258,7 +258,7 @@ impl World {
         }
         self.context.counts.fenced += 1;
         log!(self.context, "the store refuses a write of c{client} with {:?}", held.fence);
-        if believes && book.broken(client, held.fence).is_none() {
+        if believes && book.broken(client, held.first).is_none() {
             let name = self.context.settings.locks[held.lock].name.clone();
             let what = format!("c{client} holds {name} {:?}, and its write is refused", held.fence);
             self.context.violate_lock(&name, what);
@@ -270,7 +270,7 @@ impl World {
         let held = self.clients[client].process.iter().flat_map(|process| &process.held);
         let broken = |held: &&Held| {
             let book = &self.books[held.lock];
-            book.broken(client, held.fence).is_some_and(|broken| broken < connected)
+            book.broken(client, held.first).is_some_and(|broken| broken < connected)
         };
         if let Some(held) = held.clone().find(broken) {
             let name = self.context.settings.locks[held.lock].name.clone();

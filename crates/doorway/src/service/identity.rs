@@ -12,7 +12,8 @@ use doorway_protocol::Scope;
 pub(crate) fn setup(label: String, session: Option<(Duration, Life)>) -> Setup {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let who = ClientInfo { label, host, pid: std::process::id() };
-    Setup { who, token: None, session, patience: Duration::ZERO, network: false, nodes: 1 }
+    let (token, patience, network, keep) = (None, Duration::ZERO, false, false);
+    Setup { who, token, session, patience, network, keep, nodes: 1 }
 }
 
 /// The setup of a session that a process of this user holds without a connection.

@@ -6,6 +6,7 @@ mod blocking;
 mod crashes;
 mod fences;
 mod groups;
+mod kept;
 mod operations;
 mod pauses;
 mod starts;

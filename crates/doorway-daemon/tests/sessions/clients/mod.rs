@@ -3,6 +3,7 @@
 mod asynchronous;
 mod blocking;
 mod host;
+mod kept;
 mod tls;
 
 use std::time::Duration;

@@ -13,6 +13,7 @@ const NETWORK: Search = often(Restart::Crash);
 const OLD_LEDGER: Search = often(Restart::CrashWithOldLedger);
 const DETOUR: Search = Search { detours: 1, faults: 0, restarts: 0, ..NETWORK };
 const UNIX: Search = Search::unix(Restart::Crash);
+const KEEP: Search = Search { keep: true, restarts: 0, ..Search::network(Restart::Crash) };
 
 /// Everything that can happen over a network. That is too much to be searched completely, but a
 /// mistake is found early.
@@ -49,6 +50,8 @@ fn mistakes_of_the_shell_are_found() {
         (UNIX, Mistake::MissesProcessEnd, Wrong::NeverDone, 4),
         (UNIX, Mistake::MistakesProcesses, Wrong::LostInTime, 4),
         (DETOUR, Mistake::SharesIdentity, Wrong::GivenAway, 12),
+        (KEEP, Mistake::HidesWishes, Wrong::NeverDone, 0),
+        (KEEP, Mistake::RepeatsNumbersOfKeepers, Wrong::FenceGoesBack, 7),
     ];
     let mut surprises = Vec::new();
     for (search, mistake, wrong, actions) in mistakes {
@@ -64,4 +67,11 @@ fn mistakes_of_the_shell_are_found() {
 fn a_client_that_counts_its_ttl_from_too_late_a_moment_is_found() {
     let found = find(Search { slow_clock: true, ..NETWORK });
     assert_eq!(found, Some((Wrong::LostInTime, 4)));
+}
+
+/// The client enters a kept lock again after its TTL, because its clock stands still.
+#[test]
+fn a_client_that_enters_a_kept_lock_too_late_is_found() {
+    let found = find(Search { slow_clock: true, spans: 1, ..KEEP });
+    assert_eq!(found, Some((Wrong::LostInTime, 8)));
 }

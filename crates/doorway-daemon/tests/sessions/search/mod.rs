@@ -17,6 +17,7 @@ const TTL: Duration = Duration::from_secs(2);
 
 /// What is searched.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Search {
     /// Whether clients come over a network, with a TTL. Otherwise their sessions live as long as
     /// their processes.
@@ -36,8 +37,11 @@ pub(crate) struct Search {
     detours: u8,
     heals: Heals,
     mistake: Option<Mistake>,
-    /// Whether the clock of the first client stands still while the first span passes.
+    /// Whether the clock of the first client stands still while the first span passes. If it keeps
+    /// the lock, only while it is outside.
     slow_clock: bool,
+    /// Whether the first client keeps the lock until the other one wants it, and enters again.
+    keep: bool,
 }
 
 /// Where it is checked that every client gets in and leaves if nothing goes wrong from there on.
@@ -75,6 +79,7 @@ impl Search {
             heals: Heals::AtTheEnd,
             mistake: None,
             slow_clock: false,
+            keep: false,
         }
     }
 
@@ -169,6 +174,35 @@ fn a_crash_of_the_node_and_a_killed_client_over_a_unix_socket() {
 #[test]
 fn a_graceful_restart_of_the_node_and_a_killed_client_over_a_unix_socket() {
     search(Search::unix(Restart::Stop));
+}
+
+/// The first client keeps the lock, and is outside, inside or about to enter again when the other
+/// one asks for it.
+#[test]
+fn a_kept_lock_and_a_crash_of_the_node() {
+    search(Search { keep: true, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_kept_lock_and_a_graceful_restart_of_the_node() {
+    search(Search { keep: true, ..Search::network(Restart::Stop) });
+}
+
+#[test]
+fn a_kept_lock_a_crash_of_the_node_and_a_cut_connection() {
+    search(Search { keep: true, faults: 1, ..Search::network(Restart::Crash) });
+}
+
+/// The first client may be stopped for longer than its TTL after it has found that it keeps the
+/// lock, and before it enters.
+#[test]
+fn a_kept_lock_while_time_passes() {
+    search(Search { keep: true, restarts: 0, spans: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_kept_lock_and_a_killed_client_over_a_unix_socket() {
+    search(Search { keep: true, restarts: 0, spans: 0, ..Search::unix(Restart::Crash) });
 }
 
 /// The node is away for longer than the TTL. Its ledger still has the lock, and the process of the

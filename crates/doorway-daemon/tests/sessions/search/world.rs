@@ -45,6 +45,10 @@ pub(crate) enum Action {
     Tick(usize),
     /// A client that is inside leaves.
     Leave(usize),
+    /// A client that has left asks for the lock again.
+    Ask(usize),
+    /// A client that has asked looks at the answer, and enters.
+    Look(usize),
     /// Time passes.
     Pass,
     /// The node is killed, or begins to stop.
@@ -84,6 +88,7 @@ pub(crate) struct World {
 }
 
 #[derive(Clone, Debug, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Client {
     machine: SessionMachine,
     link: Option<Connection>,
@@ -95,6 +100,12 @@ struct Client {
     late: Duration,
     /// Whether it asks again if it loses the lock.
     asks_again: bool,
+    /// Whether it keeps the lock, and has yet to ask for it.
+    is_new: bool,
+    /// How often it asks again after it has left.
+    rounds: u8,
+    /// Whether it has asked, and has yet to look at the answer.
+    unread: bool,
     part: Part,
     /// The requests that have no answer.
     open: BTreeSet<u64>,
@@ -106,6 +117,8 @@ enum Part {
     Waits,
     Inside(Fence),
     Leaves,
+    /// It has left, and may keep the lock.
+    Outside,
     /// Its process has ended.
     Gone,
 }
@@ -137,7 +150,8 @@ fn ask() -> Ask {
 impl World {
     pub(super) fn new(search: &Search) -> Self {
         let now = Moment(0);
-        let client = |_| {
+        let client = |who| {
+            let keep = search.keep && who == 0;
             let ttl = if search.network { TTL } else { Duration::from_millis(u32::MAX.into()) };
             let mut machine = SessionMachine::new(
                 Setup {
@@ -146,14 +160,26 @@ impl World {
                     session: Some((ttl, Life::Connection { inherited: false })),
                     patience: Duration::from_secs(1_000_000),
                     network: search.network,
+                    keep,
                     nodes: 1,
                 },
                 now,
             );
-            let open = BTreeSet::from([machine.acquire(now, ask())]);
-            let (link, connects, late, part) = (None, 0, Duration::ZERO, Part::Waits);
-            let asks_again = search.member;
-            Client { machine, link, connects, astray: false, late, asks_again, part, open }
+            // Before it is welcomed, a client does not know whether the node lets it keep locks.
+            let open = (!keep).then(|| machine.acquire(now, ask())).into_iter().collect();
+            Client {
+                machine,
+                link: None,
+                connects: 0,
+                astray: false,
+                late: Duration::ZERO,
+                asks_again: search.member,
+                is_new: keep,
+                rounds: u8::from(keep),
+                unread: false,
+                part: Part::Waits,
+                open,
+            }
         };
         let shell = if search.member {
             Shell::member(now, TTL, TTL * 10 / 7)
@@ -177,6 +203,11 @@ impl World {
 
     pub(super) fn actions(&self, search: &Search) -> Vec<Action> {
         let mut actions = self.duties();
+        for (who, client) in self.clients.iter().enumerate() {
+            if client.part == Part::Outside {
+                actions.push(Action::Ask(who));
+            }
+        }
         if self.spans > 0 {
             actions.push(Action::Pass);
         }
@@ -223,6 +254,9 @@ impl World {
             }
             if matches!(client.part, Part::Inside(_)) {
                 actions.push(Action::Leave(who));
+            }
+            if client.unread {
+                actions.push(Action::Look(who));
             }
             let ended = client.part == Part::Gone || self.shell.mistakes_processes();
             if ended && self.shell.watches(pid(who)) {
@@ -295,10 +329,25 @@ impl World {
                 self.client_acted(who)?;
             }
             Action::Leave(who) => self.leave(who)?,
+            Action::Ask(who) => {
+                let now = self.moment(who);
+                let client = &mut self.clients[who];
+                client.part = Part::Waits;
+                client.rounds -= 1;
+                client.open.insert(client.machine.acquire(now, ask()));
+                client.unread = true;
+                self.client_acted(who)?;
+            }
+            Action::Look(who) => {
+                let deadline = self.clients[who].machine.deadline();
+                self.look(who, deadline)?;
+            }
             Action::Pass => {
                 self.spans -= 1;
-                if search.slow_clock && self.spans + 1 == search.spans {
-                    self.clients[0].late = TTL / 2;
+                let first = &mut self.clients[0];
+                let concerned = !search.keep || first.part == Part::Outside;
+                if search.slow_clock && self.spans + 1 == search.spans && concerned {
+                    first.late = search.span;
                 }
                 self.pass(search.span);
             }
@@ -332,6 +381,9 @@ impl World {
                 self.clients[who].machine.bye();
                 self.clients[who].machine.outgoing().clear();
                 self.clients[who].open.clear();
+                // Nobody looks at an answer that came before.
+                while self.clients[who].machine.event().is_some() {}
+                self.clients[who].unread = false;
                 self.gone(who)?;
             }
             Action::ProcessEnds(who) => self.shell.process_ended(pid(who)),
@@ -446,8 +498,20 @@ impl World {
         let mut done = false;
         let Self { clients, told, .. } = self;
         let client = &mut clients[who];
+        client.unread = false;
         while let Some(event) = client.machine.event() {
             let number = match event {
+                Event::Granted { number, fence, .. }
+                    if client.machine.grant_state(&lock(), fence, now) == State::Lost =>
+                {
+                    // The client was stopped before it could enter. A client that has entered
+                    // since has a higher fence.
+                    if *told == Some(fence) {
+                        return Err(Wrong::FenceGoesBack);
+                    }
+                    done = true;
+                    number
+                }
                 Event::Granted { number, fence, .. } => {
                     if told.is_some_and(|told| told >= fence) {
                         return Err(Wrong::FenceGoesBack);
@@ -455,6 +519,14 @@ impl World {
                     *told = Some(fence);
                     client.part = Part::Inside(fence);
                     number
+                }
+                Event::Released { number, held: true } if client.rounds > 0 => {
+                    client.part = Part::Outside;
+                    number
+                }
+                Event::Welcome { .. } if std::mem::take(&mut client.is_new) => {
+                    client.open.insert(client.machine.acquire(now, ask()));
+                    continue;
                 }
                 Event::Released { number, .. }
                 | Event::Refused { number, .. }
@@ -497,7 +569,8 @@ impl World {
                 continue;
             }
             inside += 1;
-            if self.shell.locks.holder(&claim.lock).is_some_and(|fence| fence != claim.fence) {
+            let first = machine.first_fence(&claim.lock, claim.fence);
+            if self.shell.locks.holder(&claim.lock).is_some_and(|fence| Some(fence) != first) {
                 return Err(Wrong::GivenAway);
             }
         }
@@ -517,6 +590,16 @@ impl World {
             }
             if world.is_done() {
                 return Ok(());
+            }
+            // A client that is outside and asks for nothing keeps nobody waiting. It leaves last.
+            let idle = |client: &Client| matches!(client.part, Part::Gone | Part::Outside);
+            if world.clients.iter().all(idle) {
+                for who in 0..world.clients.len() {
+                    if world.clients[who].part == Part::Outside {
+                        world.clients[who].machine.bye();
+                        world.gone(who)?;
+                    }
+                }
             }
             world.pass(TTL / 5);
             world.node_acted();

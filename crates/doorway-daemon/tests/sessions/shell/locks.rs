@@ -12,6 +12,8 @@ pub(crate) struct Locks {
     /// Which start of the node this is. Fences of a later start are higher.
     start: u64,
     clock: u64,
+    /// Whether the numbers that clients keep are given to others as well.
+    repeats: bool,
     serving: bool,
     table: BTreeMap<Name, Lock>,
 }
@@ -28,12 +30,29 @@ struct Waiter {
     until: Moment,
     /// Whether the request waits only until the node serves.
     impatient: bool,
+    /// How many numbers it wants after its fence.
+    numbers: u32,
 }
 
 impl Locks {
     /// The locks of a node after this many starts, which grants nothing yet.
-    pub(super) fn new(start: u64) -> Self {
-        Self { start, ..Self::default() }
+    pub(super) fn new(start: u64, repeats: bool) -> Self {
+        Self { start, repeats, ..Self::default() }
+    }
+
+    /// Grant a request to which nobody else is a rival, or many are.
+    fn grant(&mut self, ask: AskId, name: &Name, numbers: u32) -> Input {
+        self.clock += 1;
+        let fence = Fence::new(self.start, self.clock);
+        let lock = self.table.entry(name.clone()).or_default();
+        lock.holder = Some((ask, fence));
+        if numbers == 0 || !lock.queue.is_empty() {
+            return Input::Granted(ask, fence);
+        }
+        if !self.repeats {
+            self.clock += u64::from(numbers);
+        }
+        Input::GrantedToKeep(ask, fence, numbers)
     }
 
     /// The fence with which a lock is held.
@@ -56,13 +75,17 @@ impl Locks {
         self.serving && !self.table.contains_key(name)
     }
 
-    pub(super) fn acquire(&mut self, now: Moment, ask: AskId, name: Name, wait: Wait) -> Input {
-        let lock = self.table.entry(name).or_default();
+    pub(super) fn acquire(
+        &mut self,
+        now: Moment,
+        ask: AskId,
+        name: &Name,
+        wait: Wait,
+        numbers: u32,
+    ) -> Input {
+        let lock = self.table.entry(name.clone()).or_default();
         if self.serving && lock.holder.is_none() {
-            self.clock += 1;
-            let fence = Fence::new(self.start, self.clock);
-            lock.holder = Some((ask, fence));
-            return Input::Granted(ask, fence);
+            return self.grant(ask, name, numbers);
         }
         let impatient = wait == Wait::No;
         if impatient && self.serving {
@@ -72,7 +95,7 @@ impl Locks {
             Wait::Ms(ms) => now.after(Duration::from_millis(ms)),
             Wait::No | Wait::Forever => Moment::NEVER,
         };
-        lock.queue.push_back(Waiter { ask, until, impatient });
+        lock.queue.push_back(Waiter { ask, until, impatient, numbers });
         Input::Queued(ask)
     }
 
@@ -109,13 +132,10 @@ impl Locks {
         if !self.serving {
             return None;
         }
-        let next = |lock: &&mut Lock| lock.holder.is_none() && !lock.queue.is_empty();
-        if let Some(lock) = self.table.values_mut().find(next) {
-            let waiter = lock.queue.pop_front()?;
-            self.clock += 1;
-            let fence = Fence::new(self.start, self.clock);
-            lock.holder = Some((waiter.ask, fence));
-            return Some(Input::Granted(waiter.ask, fence));
+        let next = |(_, lock): &(&Name, &mut Lock)| lock.holder.is_none() && !lock.queue.is_empty();
+        if let Some((name, lock)) = self.table.iter_mut().find(next) {
+            let (name, waiter) = (name.clone(), lock.queue.pop_front()?);
+            return Some(self.grant(waiter.ask, &name, waiter.numbers));
         }
         self.refuse(|waiter| waiter.impatient)
     }
@@ -147,6 +167,6 @@ pub(super) fn refusal(code: Code, text: &str) -> Refusal {
     Refusal { code, text: text.to_owned() }
 }
 
-fn not_free() -> Refusal {
+pub(crate) fn not_free() -> Refusal {
     refusal(Code::NotFree, "the lock is not free")
 }

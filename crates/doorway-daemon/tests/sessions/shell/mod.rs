@@ -19,8 +19,8 @@ use doorway_protocol::{
     Code, DirectoryId, Hello, Life, Moment, NodeIdentity, Reply, Request, Scope, Secret,
 };
 
-pub(crate) use locks::Locks;
 use locks::refusal;
+pub(crate) use locks::{Locks, not_free};
 use wire::{Said, Wire};
 
 /// How many numbers of sessions belong to one start of the node.
@@ -87,6 +87,10 @@ pub(crate) enum Mistake {
     TicksEarly,
     /// Another node believes that the sessions of this one are its own.
     SharesIdentity,
+    /// A client that keeps a lock is not told that somebody else wants it.
+    HidesWishes,
+    /// The numbers that a client keeps are given to others as well.
+    RepeatsNumbersOfKeepers,
 }
 
 impl Shell {
@@ -179,7 +183,7 @@ impl Shell {
         let first = if mistaken(Mistake::RepeatsFences) { 1 } else { self.starts + 1 };
         let serves = mistaken(Mistake::ServesAtOnce);
         self.starts += 1;
-        self.locks = Locks::new(first);
+        self.locks = Locks::new(first, mistaken(Mistake::RepeatsNumbersOfKeepers));
         if serves {
             self.locks.serve();
         }
@@ -336,6 +340,7 @@ impl Shell {
     fn perform(&mut self, output: Output, inputs: &mut VecDeque<Input>) {
         let mistake = self.mistake;
         match output {
+            Output::Tell(_, Reply::Wanted(..)) if mistake == Some(Mistake::HidesWishes) => {}
             Output::Tell(connection, reply) => self.tell(connection, &reply),
             Output::Greet(connection, greeting, then) => {
                 if let Some(wire) = self.wires.get_mut(&connection) {
@@ -346,8 +351,8 @@ impl Shell {
                 self.wires.get_mut(&connection).into_iter().for_each(|wire| wire.closing = true);
             }
             Output::TurnAway(connection, _) => drop(self.wires.remove(&connection)),
-            Output::Acquire { ask, name, wait, .. } => {
-                inputs.push_back(self.locks.acquire(self.now, ask, name, wait));
+            Output::Acquire { ask, name, wait, numbers, .. } => {
+                inputs.push_back(self.locks.acquire(self.now, ask, &name, wait, numbers));
             }
             Output::Reclaim { ask, name, fence, .. } => {
                 inputs.push_back(self.locks.reclaim(ask, name, fence));

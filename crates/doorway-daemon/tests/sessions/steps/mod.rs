@@ -1,5 +1,6 @@
 //! Sessions step by step, in virtual time. The test plays the shell and the node.
 
+mod kept;
 mod leases;
 mod limits;
 mod promise;

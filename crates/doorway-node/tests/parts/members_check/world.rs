@@ -680,7 +680,7 @@ impl Seats {
         world.asks[node] -= 1;
         let mut id = None;
         self.touch(world, node, |shard, slot, now, out| {
-            let request = LockRequest { mode: Mode::Exclusive, session: 0, now };
+            let request = LockRequest { mode: Mode::Exclusive, session: 0, reserve: 0, now };
             id = Some(shard.acquire(slot, request, out).0);
         })?;
         let promise = if self.setting.long[node] { Promise::Asked } else { Promise::Short };

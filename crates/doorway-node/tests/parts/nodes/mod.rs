@@ -97,7 +97,7 @@ impl Nodes {
 
 /// A request for a lock.
 pub(crate) fn ask(mode: Mode, session: u64) -> LockRequest {
-    LockRequest { mode, session, now: NOW }
+    LockRequest { mode, session, reserve: 0, now: NOW }
 }
 
 /// A lock name.

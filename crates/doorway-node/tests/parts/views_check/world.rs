@@ -470,7 +470,8 @@ impl Nodes {
         let mut id = None;
         self.touch(world, node, shard, |shard, slot, out| {
             let mode = Mode::Exclusive;
-            let request = doorway_node::locks::LockRequest { mode, session: 0, now: NOW };
+            let request =
+                doorway_node::locks::LockRequest { mode, session: 0, reserve: 0, now: NOW };
             id = Some(shard.acquire(slot, request, out).0);
         })?;
         world.process(node).clients[shard] = Some(Client { id, fence: None });
