@@ -206,22 +206,8 @@ impl SessionMachine {
     fn reply(&mut self, now: Moment) -> Result<bool, FrameError> {
         let Some(reply) = self.frames.take::<Reply>()? else { return Ok(false) };
         match reply {
-            Reply::Granted(number, fence) => {
-                self.prove(number);
-                if self.is_doubtful(now) {
-                    self.doubtful.insert(number, fence);
-                } else {
-                    self.granted(now, number, fence, 0);
-                }
-            }
-            Reply::Kept { number, fence, more } => {
-                self.prove(number);
-                if self.is_doubtful(now) {
-                    self.doubtful.insert(number, fence);
-                } else {
-                    self.granted(now, number, fence, more);
-                }
-            }
+            Reply::Granted(number, fence) => self.told_grant(now, number, fence, 0),
+            Reply::Kept { number, fence, more } => self.told_grant(now, number, fence, more),
             Reply::Wanted(lock, fence) => self.wanted(now, &lock, fence),
             Reply::Refused(number, refusal) if self.moves_on(number, &refusal) => {
                 self.turn_away(&refusal.text);
@@ -285,6 +271,17 @@ impl SessionMachine {
             && let Some((number, fence)) = self.doubtful.pop_first()
         {
             self.granted(now, number, fence, 0);
+        }
+    }
+
+    /// The node says that a lock was granted. If it may be kept, `spare` numbers after the fence
+    /// belong to it.
+    fn told_grant(&mut self, now: Moment, number: u64, fence: Fence, spare: u32) {
+        self.prove(number);
+        if self.is_doubtful(now) {
+            self.doubtful.insert(number, fence);
+        } else {
+            self.granted(now, number, fence, spare);
         }
     }
 

@@ -123,13 +123,24 @@ impl SessionMachine {
 
     /// Somebody else wants a lock.
     pub(super) fn wanted(&mut self, now: Moment, lock: &Name, base: Fence) {
-        let Some(kept) = self.kept.get(lock).filter(|kept| kept.grant.base == base) else { return };
-        if kept.inside {
+        if self.entry_of(lock, base).is_some() {
             put(&Request::InUse(lock.clone(), base), &mut self.outgoing);
-            self.kept.remove(lock);
-        } else {
+            if self.keeps_grant(lock, base) {
+                self.forget_kept(lock);
+            }
+        } else if self.keeps_grant(lock, base) {
             self.give_back(now, lock);
         }
+    }
+
+    /// Does the node know a later entry by this fence, which was released before? To release it
+    /// once more must not release that entry.
+    pub(super) fn is_first_of_later_entry(&self, lock: &Name, fence: Fence) -> bool {
+        self.setup.keep && (self.keeps_grant(lock, fence) || self.entry_of(lock, fence).is_some())
+    }
+
+    fn keeps_grant(&self, lock: &Name, base: Fence) -> bool {
+        self.kept.get(lock).is_some_and(|kept| kept.grant.base == base)
     }
 
     /// The fence by which the program knows a grant, which the node knows by its first fence.

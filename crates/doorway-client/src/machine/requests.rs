@@ -63,6 +63,11 @@ impl SessionMachine {
             return number;
         }
         let own = self.grants.remove(&(fence, lock.clone()));
+        if own.is_none() && self.is_first_of_later_entry(lock, fence) {
+            let number = self.take_number();
+            self.events.push_back(super::Event::Released { number, held: false });
+            return number;
+        }
         if own.is_some_and(|own| self.kept.get(lock).is_some_and(|it| it.grant.base == own.base)) {
             self.forget_kept(lock);
         }

@@ -125,6 +125,23 @@ fn a_wanted_lock_is_given_back_at_once_outside_and_at_the_release_inside() {
 }
 
 #[test]
+fn releasing_the_first_fence_twice_does_not_release_a_later_entry() {
+    let twice = |machine: &mut SessionMachine| {
+        let number = machine.release(at(3), &lock(), fence(5));
+        assert_eq!(machine.event(), Some(Event::Released { number, held: false }));
+        assert_eq!(requests(machine), [], "the node knows the lock by this fence");
+    };
+    let mut machine = outside();
+    twice(&mut machine);
+    assert_eq!(enter(&mut machine, at(3)), Ok(fence(6)));
+    twice(&mut machine);
+    reply(&mut machine, at(3), &Reply::Wanted(lock(), fence(5)));
+    assert_eq!(requests(&mut machine), [Request::InUse(lock(), fence(5))]);
+    twice(&mut machine);
+    assert_eq!(machine.grant_state(&lock(), fence(6), at(3)), State::Held);
+}
+
+#[test]
 fn entering_again_needs_an_answer_of_the_first_half_of_the_ttl() {
     let mut machine = outside();
     assert_eq!(enter(&mut machine, at(4999)), Ok(fence(6)));

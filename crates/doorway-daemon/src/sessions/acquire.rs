@@ -303,7 +303,7 @@ impl Sessions {
     ) {
         let Some(asking) = self.asks.remove(&ask) else { return };
         self.tries.remove(&ask);
-        let Asking { session: number, request, lock, permits, numbers, .. } = asking;
+        let Asking { session: number, request, lock, mode, permits, numbers, .. } = asking;
         let (held, kept) = (self.held.asked.remove(&ask), self.held.kept.remove(&ask));
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
@@ -330,7 +330,7 @@ impl Sessions {
         } else if tell {
             self.answer(number, request, Ok(fence), out);
         }
-        self.refuse_tries(&lock, out);
+        self.refuse_tries(&lock, mode, out);
     }
 
     /// The node has refused a request.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{
-    Claim, Claims, ClientInfo, Code, Fence, Life, Moment, Name, NodeIdentity, Refusal, Reply,
+    Claim, Claims, ClientInfo, Code, Fence, Life, Mode, Moment, Name, NodeIdentity, Refusal, Reply,
     Scope, SessionId, VERSIONS, Welcome,
 };
 
@@ -165,9 +165,9 @@ impl Sessions {
         let Self { open, asks, kept, .. } = self;
         let Some(session) = open.get_mut(&number) else { return };
         session.heard = now;
-        // A client keeps nothing across connections. What it claims, it is inside of.
+        // A client keeps nothing across connections.
         let former = kept.extract_if(.., |_, keeper| keeper.session == number);
-        let inside: Vec<Name> = former.map(|(lock, _)| lock).collect();
+        let former: Vec<Name> = former.map(|(lock, _)| lock).collect();
         let claimed: BTreeSet<_> =
             resumed.held.iter().map(|claim| (&claim.lock, claim.fence)).collect();
         // The client has released what it does not claim, but the release has not arrived.
@@ -208,8 +208,12 @@ impl Sessions {
         for ask in unwanted {
             self.abandon(ask, out);
         }
-        for lock in inside {
-            self.refuse_tries(&lock, out);
+        // What the client claims, it is inside of.
+        for lock in former {
+            let holds = |session: &Session| session.grants.keys().any(|(held, ..)| *held == lock);
+            if self.open.get(&number).is_some_and(holds) {
+                self.refuse_tries(&lock, Mode::Exclusive, out);
+            }
         }
     }
 

@@ -13,6 +13,7 @@
 
 use doorway_protocol::{Ask, Code, Fence, Life, Mode, Name, Reply, Wait};
 
+use super::acquire::Progress;
 use super::event::{AskId, Output};
 use super::refusals::refusal;
 use super::{Sessions, Stage};
@@ -43,15 +44,15 @@ impl Keeper {
 
 impl Sessions {
     /// How many numbers to reserve for a client that wants to keep what it asks for. None if the
-    /// lock can be held by several clients, if the session has no TTL or can live without a
-    /// connection, or if it has half of what the limits allow: a client has no use for locks that
+    /// lock can be held by several clients, if the session has no TTL or can live without its
+    /// process or its connection, or if it has half of what the limits allow: a client has no use for locks that
     /// keep it from getting others.
     pub(super) fn numbers_for(&self, session: u64, ask: &Ask) -> u32 {
         let Some(session) = self.open.get(&session) else { return 0 };
         let room = 2 * (session.grants.len() + session.waiting.len()) < self.setup.limits.grants;
         let keeps = room
             && self.stage == Stage::Serving
-            && matches!(session.life, Life::Connection { .. })
+            && session.life == (Life::Connection { inherited: false })
             && !session.is_bound()
             && ask.mode == Mode::Exclusive
             && ask.permits.is_none()
@@ -88,7 +89,7 @@ impl Sessions {
     ) {
         self.forget_keeper(session, lock, fence);
         if self.open.get(&session).is_some_and(|session| session.find(lock, fence).is_some()) {
-            self.refuse_tries(lock, out);
+            self.refuse_tries(lock, Mode::Exclusive, out);
         }
     }
 
@@ -100,10 +101,16 @@ impl Sessions {
         }
     }
 
-    /// A client is inside: the requests that do not wait for it are refused.
-    pub(super) fn refuse_tries(&mut self, lock: &Name, out: &mut Vec<Output>) {
-        let of = |ask: &&AskId| self.asks.get(ask).is_some_and(|asking| asking.lock == *lock);
-        let tries: Vec<AskId> = self.tries.iter().filter(of).copied().collect();
+    /// A client is inside in this mode: the requests that do not wait for it are refused.
+    pub(super) fn refuse_tries(&mut self, lock: &Name, mode: Mode, out: &mut Vec<Output>) {
+        let refused = |ask: &&AskId| {
+            self.asks.get(ask).is_some_and(|asking| {
+                let waits = matches!(asking.state, Progress::Asked | Progress::Queued(_));
+                let beside = mode == Mode::Shared && asking.mode == Mode::Shared;
+                asking.lock == *lock && waits && !beside
+            })
+        };
+        let tries: Vec<AskId> = self.tries.iter().filter(refused).copied().collect();
         for ask in tries {
             out.push(Output::Abandon(ask));
             let text = format!("`{lock}` is not free");

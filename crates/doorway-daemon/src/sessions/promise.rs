@@ -41,6 +41,11 @@ pub struct NodeLease {
 }
 
 impl NodeLease {
+    /// The longest TTL of a session that the node can promise by itself.
+    fn longest(self, life: Life) -> Duration {
+        if life == Life::Lease { self.longest_lease() } else { self.longest_ttl() }
+    }
+
     /// The longest lease that the node can promise by itself.
     fn longest_lease(self) -> Duration {
         self.length * 7 / 10
@@ -131,8 +136,8 @@ impl Sessions {
         if lease.length < before.length {
             // Clients that count on more time than a lease has now must be told. They connect again
             // and learn it then. What they were promised before holds until its end.
-            let most = lease.longest_lease();
-            let longer = self.open.values().filter(|session| session.told > most);
+            let longer = |session: &&Session| session.told > lease.longest(session.life);
+            let longer = self.open.values().filter(longer);
             let connections = longer.filter_map(|session| session.connection);
             out.extend(connections.map(Output::Close));
         }
@@ -315,11 +320,8 @@ fn answer(
     if let Output::Greet(_, greeting, _) = output
         && let Ok(welcome) = &mut **greeting
     {
-        session.told = match session.life {
-            Life::Lease if session.is_kept() => session.ttl,
-            Life::Lease => session.ttl.min(lease.longest_lease()),
-            _ => session.ttl.min(lease.longest_ttl()),
-        };
+        let most = lease.longest(session.life);
+        session.told = if session.is_kept() { session.ttl } else { session.ttl.min(most) };
         welcome.ttl_ms = ttl_ms(session.told);
     }
     Some((to, session.cover(session.told)))

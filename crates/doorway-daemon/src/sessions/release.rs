@@ -130,14 +130,11 @@ impl Sessions {
         why: Option<&str>,
         out: &mut Vec<Output>,
     ) {
+        let (lock, fence, ask) = held.clone();
+        self.forget_keeper(number, &lock, fence);
         let Some(session) = self.open.get_mut(&number) else { return };
         let Some(grant) = session.grants.remove(held) else { return };
         session.doomed |= session.standing && kind == EventKind::Lost;
-        let (lock, fence, ask) = held.clone();
-        if grant.numbers > 0 {
-            self.forget_keeper(number, &lock, fence);
-        }
-        let Some(session) = self.open.get_mut(&number) else { return };
         if session.is_detached() && session.find(&lock, fence).is_none() {
             let key = (lock.clone(), fence);
             if let Some(numbers) = self.detached.get_mut(&key) {

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use doorway_core::{Mode, NodeId, NodeSet};
+use doorway_core::{Kind, Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
 use super::event::LockEvent;
@@ -385,9 +385,11 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.wait.as_ref().map_or(0, |wait| wait.queue.len())
     }
 
-    /// Does another client of this node wait, or may another node wait?
+    /// Does another client of this node wait, or may another node wait? Where nodes ask quorums,
+    /// another node may wait for this one although their connection is cut.
     pub(super) fn is_wanted(&self, rule: &Rule) -> bool {
-        let elsewhere = |machine: &M| rule.group.size() > 1 && machine.wanted();
+        let asks_quorums = rule.info.kind == Kind::Quorum;
+        let elsewhere = |machine: &M| rule.group.size() > 1 && (asks_quorums || machine.wanted());
         self.waiters() > 0 || self.machine.as_deref().is_some_and(elsewhere)
     }
 

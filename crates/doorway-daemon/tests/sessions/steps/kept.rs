@@ -212,6 +212,8 @@ fn only_an_exclusive_lock_of_a_session_with_a_ttl_is_kept() {
     assert_eq!(keep(&mut node, keeper, 3, Ask { mode: Mode::Shared, ..ask("c") }), 0);
     let (endless, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
     assert_eq!(keep(&mut node, endless, 1, ask("d")), 0, "the session lives with its process");
+    let (inherited, _) = node.open(0, From::Here, TTL, Life::Connection { inherited: true });
+    assert_eq!(keep(&mut node, inherited, 1, ask("f")), 0, "it may live on without its process");
     let (lease, _) = node.open(0, From::Here, TTL, Life::Lease);
     assert_eq!(keep(&mut node, lease, 1, ask("e")), 0, "other sessions may release its locks");
     // A session that has half of what it may have gets the rest for use only.
