@@ -200,6 +200,9 @@ impl Sessions {
                 let Some(next) = next else { break };
                 ask = next;
             }
+            if matches!(self.stage, Stage::Reclaiming(_)) {
+                self.former.broken.insert((lock.clone(), fence));
+            }
             self.end_if_idle(number, out);
         }
         out.push(Output::Broken(broken));

@@ -29,6 +29,8 @@ pub(super) struct Former {
     /// Sessions of a ledger that has no grants of sessions with a connection. Their clients may
     /// claim what they held.
     pub(super) waits_for: BTreeSet<u64>,
+    /// What was broken since the node began to believe claims. It cannot be claimed again.
+    pub(super) broken: BTreeSet<(Name, Fence)>,
 }
 
 /// The kind of a session, as the ledger has it.
@@ -207,7 +209,8 @@ impl Sessions {
                 && allowed(&session.principal, Right::Acquire, &claim.lock).is_ok()
                 // Another request has this number, and waits.
                 && !session.waiting.contains_key(&claim.request)
-                && session.find(&claim.lock, claim.fence).is_none();
+                && session.find(&claim.lock, claim.fence).is_none()
+                && !self.former.broken.contains(&(claim.lock.clone(), claim.fence));
             if may {
                 reclaimed.extend(self.hold_again(number, claim, None, out));
             }
@@ -221,6 +224,7 @@ impl Sessions {
         if now >= until || self.former.waits_for.is_empty() && !self.former.lacking {
             self.stage = Stage::Serving;
             self.former.waits_for.clear();
+            self.former.broken.clear();
             self.former.lacking = false;
             out.push(Output::Settled);
             out.push(Output::Serve);

@@ -192,6 +192,22 @@ fn the_secret_of_a_session_in_the_ledger_proves_that_the_session_is_ours() {
     }
 }
 
+/// Found by the simulation with seed 233628.
+#[test]
+fn what_was_broken_while_claims_are_believed_cannot_be_claimed_again() {
+    let mut node = TestNode::new();
+    let (connection, session) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (mut node, out) = node.restart(100, |former| former.lacking = true);
+    node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+    let (principal, lock) = (principal(From::Here), name("a"));
+    let out = node.step(200, Input::Break { principal, lock, fence: Fence::new(1, 1) });
+    assert!(out.iter().any(|it| matches!(it, Output::Broken(1))), "{out:?}");
+    let out = node.resume(300, From::Network(1), session, vec![claim("a", 1)]);
+    assert_eq!(asked(&out), None, "the lock is not held again");
+    assert_eq!(welcome(&out).lost, [claim("a", 1)]);
+}
+
 #[test]
 fn a_session_that_claims_two_locks_is_written_once() {
     let lacking = |former: &mut LedgerContents| former.lacking = true;
