@@ -44,9 +44,9 @@ impl Keeper {
 
 impl Sessions {
     /// How many numbers to reserve for a client that wants to keep what it asks for. None if the
-    /// lock can be held by several clients, if the session has no TTL or can live without its
-    /// process or its connection, or if it has half of what the limits allow: a client has no use for locks that
-    /// keep it from getting others.
+    /// lock can be held by several clients, or if the session has no TTL or can live without its
+    /// process or its connection. None either if the session has half of what the limits allow: a
+    /// client has no use for locks that keep it from getting others.
     pub(super) fn numbers_for(&self, session: u64, ask: &Ask) -> u32 {
         let Some(session) = self.open.get(&session) else { return 0 };
         let room = 2 * (session.grants.len() + session.waiting.len()) < self.setup.limits.grants;
