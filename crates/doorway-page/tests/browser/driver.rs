@@ -5,8 +5,9 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -26,12 +27,15 @@ const DOCUMENTED: [(&str, &str); 4] = [
 struct Driver {
     process: Child,
     port: u16,
+    /// Where the driver and the browser put their files. Neither removes all of them.
+    files: PathBuf,
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.files);
     }
 }
 
@@ -56,8 +60,14 @@ impl Look {
 }
 
 fn start() -> Driver {
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let name = format!("doorway-browser-{}-{number}", std::process::id());
+    let files = std::env::temp_dir().join(name);
+    std::fs::create_dir(&files).expect("a directory for the browser can be made");
     let mut process = Command::new("chromedriver")
         .arg("--port=0")
+        .env("TMPDIR", &files)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -70,7 +80,7 @@ fn start() -> Driver {
     });
     // The driver must not block on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
-    Driver { process, port: port.expect("the driver names its port") }
+    Driver { process, port: port.expect("the driver names its port"), files }
 }
 
 impl Driver {

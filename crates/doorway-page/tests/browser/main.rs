@@ -38,8 +38,13 @@ fn serve(port: u16, token: &Token, first: First) -> (String, Runtime) {
 
 impl Stage {
     fn new(look: Look, first: First) -> Self {
+        Self::at_port(0, look, first)
+    }
+
+    /// A server at this port, or at any free port if it is 0.
+    fn at_port(port: u16, look: Look, first: First) -> Self {
         let token = Token::random().expect("random bytes");
-        let (address, runtime) = serve(0, &token, first);
+        let (address, runtime) = serve(port, &token, first);
         let browser = Browser::open(look);
         browser.go(&address);
         let base = address.split('#').next().expect("an address").to_owned();
@@ -51,6 +56,12 @@ impl Stage {
     /// Wait until the page has shown what its address names.
     fn ready(&self) {
         self.browser.wait("the page is ready", "return document.body.dataset.ready === 'yes'");
+    }
+
+    /// Stop the server. Its port is free when this returns.
+    fn stop(&mut self) {
+        let runtime = self.runtime.take().expect("a server runs");
+        runtime.shutdown_timeout(driver::PATIENCE);
     }
 
     /// Open a place of the page.

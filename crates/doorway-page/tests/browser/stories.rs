@@ -350,15 +350,23 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.wait("the other answer", impossible);
 }
 
+/// A free port outside the range from which the system hands out ports, so that it is still free when
+/// the server starts again.
+fn port_for_a_restart() -> u16 {
+    (61_000..u16::MAX)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a port above the system's range is free")
+}
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_restart_of_the_server_loses_nothing() {
-    let mut stage = Stage::new(Look::DESK, First::Shelf);
+    let port = port_for_a_restart();
+    let mut stage = Stage::at_port(port, Look::DESK, First::Shelf);
     stage.visit("#/lab/ricart-agrawala+n=3/?at=0");
     stage.browser.press(&["1", "1", "1"]);
     stage.until(3);
-    let port: u16 = stage.base.rsplit(':').next().unwrap().trim_end_matches('/').parse().unwrap();
-    stage.runtime.take().unwrap().shutdown_background();
+    stage.stop();
     stage.browser.press(&["1"]);
     stage.browser.wait("the page says so", "return document.getElementById('alert').innerText");
     assert!(stage.text("#alert").contains("does not answer"), "{}", stage.text("#alert"));
@@ -371,7 +379,7 @@ fn a_restart_of_the_server_loses_nothing() {
     stage.until(4);
     assert_eq!(stage.text("#alert"), "", "all is well again");
     // A server with another token knows nobody; its own address opens the story again.
-    stage.runtime.take().unwrap().shutdown_background();
+    stage.stop();
     let other = doorway_page::guard::Token::random().unwrap();
     let (address, runtime) = serve(port, &other, First::Shelf);
     stage.runtime = Some(runtime);
