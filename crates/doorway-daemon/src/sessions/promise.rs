@@ -52,10 +52,10 @@ impl NodeLease {
     }
 
     /// The longest TTL of a client that sends heartbeats. A node counts on nine tenths of its own
-    /// lease and renews it every tenth of it. So a renewal may be late by three tenths before
+    /// lease and renews it every tenth of it. So a renewal may be late by four tenths before
     /// answers wait, which is enough to elect another leader.
     fn longest_ttl(self) -> Duration {
-        self.length / 2
+        self.length * 2 / 5
     }
 }
 
