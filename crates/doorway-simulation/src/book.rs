@@ -44,8 +44,11 @@ impl Book {
     /// A client is told that it holds the lock.
     pub(crate) fn enter(&mut self, context: &mut Context, client: usize, held: Held) {
         let fence = held.fence;
+        // A client that keeps a lock enters again by itself, until it is told that it was broken.
+        let broken = fence != held.first && self.broken(client, held.first).is_some();
         let grows = match self.kind {
             Kind::Permits(_) => self.fences.insert(fence),
+            _ if broken => true,
             _ if held.shared => self.exclusive.is_none_or(|last| fence > last),
             _ => self.exclusive.max(self.shared).is_none_or(|last| fence > last),
         };
