@@ -20,7 +20,6 @@ use tokio::runtime::Runtime;
 /// A server of the page, and a window in which it is open.
 struct Stage {
     browser: Browser,
-    base: String,
     token: Token,
     /// The thread pool of the server; dropping it stops the server.
     runtime: Option<Runtime>,
@@ -47,8 +46,7 @@ impl Stage {
         let (address, runtime) = serve(port, &token, first);
         let browser = Browser::open(look);
         browser.go(&address);
-        let base = address.split('#').next().expect("an address").to_owned();
-        let stage = Self { browser, base, token, runtime: Some(runtime) };
+        let stage = Self { browser, token, runtime: Some(runtime) };
         stage.ready();
         stage
     }
