@@ -10,7 +10,7 @@ use std::time::Duration;
 use doorway_search::{Report, System, explore_on};
 
 use super::shell::Mistake;
-use world::{Action, World, Wrong};
+use world::{Action, Healed, World, Wrong};
 
 /// The TTL of sessions that have one.
 const TTL: Duration = Duration::from_secs(2);
@@ -89,33 +89,39 @@ impl Search {
         Self { network: false, spans: 1, faults: 1, heals: Heals::Everywhere, ..search }
     }
 
-    fn run(&self) -> Report<Action, Wrong> {
-        explore_on(self, 3_000_000, 2)
+    fn run(self) -> Report<Action, Wrong> {
+        explore_on(&Searched { search: self, healed: Healed::default() }, 3_000_000, 2)
     }
 }
 
-impl System for Search {
+/// A search, and what it has found out so far.
+struct Searched {
+    search: Search,
+    healed: Healed,
+}
+
+impl System for Searched {
     type State = World;
     type Action = Action;
     type Violation = Wrong;
 
     fn first(&self) -> World {
-        World::new(self)
+        World::new(&self.search)
     }
 
     fn actions(&self, world: &World) -> Vec<Action> {
-        world.actions(self)
+        world.actions(&self.search)
     }
 
     fn apply(&self, world: &mut World, action: Action) -> Result<(), Wrong> {
-        world.apply(self, action)
+        world.apply(&self.search, action)
     }
 
     fn check(&self, world: &World) -> Result<(), Wrong> {
         world.check()?;
-        match self.heals {
-            Heals::AtTheEnd if !world.actions(self).is_empty() => Ok(()),
-            _ => world.heal(self),
+        match self.search.heals {
+            Heals::AtTheEnd if !world.actions(&self.search).is_empty() => Ok(()),
+            _ => world.heal(&self.search, &self.healed),
         }
     }
 }

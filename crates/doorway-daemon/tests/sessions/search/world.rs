@@ -2,11 +2,14 @@
 //! them, as a value.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{Hash as _, Hasher as _};
 use std::time::Duration;
 
 use doorway_client::machine::{Event, SessionMachine, Setup, State};
 use doorway_daemon::sessions::{Connection, Input};
 use doorway_protocol::{Ask, ClientInfo, Fence, Life, MAGIC, Mode, Moment, Name, Wait};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashSet, FxHasher};
 
 use super::super::shell::Shell;
 use super::{Restart, Search, TTL};
@@ -73,8 +76,9 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct World {
     shell: Shell,
-    /// Another node, which grants nothing, but lets clients reclaim what they held.
-    other: Shell,
+    /// Another node, which grants nothing, but lets clients reclaim what they held. It is there if
+    /// the address of the node may lead to it.
+    other: Option<Box<Shell>>,
     clients: [Client; 2],
     links: BTreeMap<Connection, Link>,
     now: Moment,
@@ -188,7 +192,8 @@ impl World {
         };
         Self {
             shell,
-            other: Shell::bereft(now, TTL, search.mistake),
+            other: (search.detours > 0)
+                .then(|| Box::new(Shell::bereft(now, TTL, search.mistake))),
             clients: [0, 1].map(client),
             links: BTreeMap::new(),
             now,
@@ -268,7 +273,8 @@ impl World {
                 actions.push(Action::Up(*connection));
             }
             let ended = link.torn || link.client_ended && link.up.is_empty();
-            let node = if link.astray { &self.other } else { &self.shell };
+            let other = self.other.as_deref().filter(|_| link.astray);
+            let node = other.unwrap_or(&self.shell);
             if ended || node.is_closing(*connection) {
                 actions.push(Action::NodeEnds(*connection));
             }
@@ -405,7 +411,7 @@ impl World {
     /// The node to which a connection leads.
     fn node(&mut self, connection: Connection) -> &mut Shell {
         let astray = self.links.get(&connection).is_some_and(|link| link.astray);
-        if astray { &mut self.other } else { &mut self.shell }
+        self.other.as_deref_mut().filter(|_| astray).unwrap_or(&mut self.shell)
     }
 
     fn cut(&mut self, who: usize) {
@@ -418,7 +424,9 @@ impl World {
     fn pass(&mut self, span: Duration) {
         self.now = self.now.after(span);
         self.shell.pass(self.now);
-        self.other.pass(self.now);
+        if let Some(other) = &mut self.other {
+            other.pass(self.now);
+        }
     }
 
     /// The process of the node has ended.
@@ -482,7 +490,8 @@ impl World {
     /// Put what the node has written on its way.
     fn node_acted(&mut self) {
         for (connection, link) in &mut self.links {
-            let node = if link.astray { &mut self.other } else { &mut self.shell };
+            let other = self.other.as_deref_mut().filter(|_| link.astray);
+            let node = other.unwrap_or(&mut self.shell);
             if let Some(bytes) = node.outgoing(*connection) {
                 let bytes = std::mem::take(bytes);
                 if !link.torn && !link.client_ended {
@@ -578,17 +587,23 @@ impl World {
     }
 
     /// Let nothing go wrong any more. Then every client gets in and leaves, and nothing is left.
-    pub(super) fn heal(&self, search: &Search) -> Result<(), Wrong> {
+    pub(super) fn heal(&self, search: &Search, healed: &Healed) -> Result<(), Wrong> {
         let mut world = self.clone();
+        let mut way = Vec::new();
         for _ in 0..20 {
             // A client whose session is over opens a new one, so this ends soon.
             for _ in 0..200 {
+                way.push(fingerprint(&world));
+                if healed.contains(&way) {
+                    return Ok(());
+                }
                 let duties = world.duties();
                 let Some(action) = duties.first() else { break };
                 world.apply(search, *action)?;
                 world.check()?;
             }
             if world.is_done() {
+                healed.insert(way);
                 return Ok(());
             }
             // A client that is outside and asks for nothing keeps nobody waiting. It leaves last.
@@ -613,8 +628,37 @@ impl World {
             && self.links.is_empty()
             && self.shell.sessions.is_clean()
             && self.shell.ledger.is_empty()
-            && self.other.sessions.is_clean()
+            && self.other.as_ref().is_none_or(|other| other.sessions.is_clean())
     }
+}
+
+/// The worlds from which every client is known to get in and leave if nothing goes wrong any more.
+/// What happens then depends on the world only, so a way that leads to one of them need not be
+/// followed to its end.
+#[derive(Default)]
+pub(super) struct Healed(Mutex<FxHashSet<u64>>);
+
+impl Healed {
+    /// Does this way end in a known world? Then all worlds on it are known from now on.
+    fn contains(&self, way: &[u64]) -> bool {
+        let mut known = self.0.lock();
+        let contains = way.last().is_some_and(|last| known.contains(last));
+        if contains {
+            known.extend(way);
+        }
+        contains
+    }
+
+    /// All clients were done at the end of this way.
+    fn insert(&self, way: Vec<u64>) {
+        self.0.lock().extend(way);
+    }
+}
+
+fn fingerprint(world: &World) -> u64 {
+    let mut hasher = FxHasher::default();
+    world.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The process ID of a client.
