@@ -350,8 +350,8 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.wait("the other answer", impossible);
 }
 
-/// A free port outside the range from which the system hands out ports, so that it is still free when
-/// the server starts again.
+/// A free port outside the range from which the system hands out ports, so that it is still free
+/// when the server starts again.
 fn port_for_a_restart() -> u16 {
     (61_000..u16::MAX)
         .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())

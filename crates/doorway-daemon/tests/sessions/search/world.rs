@@ -192,8 +192,7 @@ impl World {
         };
         Self {
             shell,
-            other: (search.detours > 0)
-                .then(|| Box::new(Shell::bereft(now, TTL, search.mistake))),
+            other: (search.detours > 0).then(|| Box::new(Shell::bereft(now, TTL, search.mistake))),
             clients: [0, 1].map(client),
             links: BTreeMap::new(),
             now,
