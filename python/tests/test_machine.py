@@ -46,9 +46,9 @@ def line(event: machine.Event) -> str:
 
 
 def start(words: "list[str]") -> SessionMachine:
-    ttl, patience, nodes = map(int, words)
+    ttl, patience, nodes = map(int, words[:3])
     who = wire.ClientInfo("x", "h", 7)
-    return SessionMachine(Setup(who, None, ttl * MS, patience * MS, nodes), 0)
+    return SessionMachine(Setup(who, None, ttl * MS, patience * MS, nodes, words[3:] == ["keep"]), 0)
 
 
 def step(one: SessionMachine, now: int, words: "list[str]") -> None:
