@@ -120,7 +120,7 @@ class Trace(unittest.TestCase):
                     self.assertFalse(one.events, "an event that the Rust machine did not have")
                     now = int(words[0])
                     step(one, now, words[1:])
-        self.assertGreaterEqual(machines, 40)
+        self.assertGreaterEqual(machines, 52)
 
 
 class Parts(unittest.TestCase):
