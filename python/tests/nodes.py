@@ -109,14 +109,23 @@ class Node:
             self._process.wait()
             self._process = None
 
+    def stop(self) -> None:
+        """Stop the node as an operator does, and wait until it has ended."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(PATIENCE)
+        self._process = None
+
     def end(self) -> None:
         """Kill the node, and remove what it has written."""
         self.kill()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def client(self, ttl: Optional[float] = None, patience: float = PATIENCE) -> doorway.Client:
+    def client(
+        self, ttl: Optional[float] = None, patience: float = PATIENCE, keep: bool = False
+    ) -> doorway.Client:
         """A client of this node."""
-        return doorway.Client(self.socket, ttl=ttl, patience=patience)
+        return doorway.Client(self.socket, ttl=ttl, patience=patience, keep=keep)
 
     def script(self, text: str) -> "Script":
         """A process that runs this text, with this node as its default."""
@@ -162,6 +171,49 @@ class Script:
         code = self.process.wait(PATIENCE)
         self.process.stdout.close()
         return code
+
+
+class Tap:
+    """A Unix socket that passes everything on to a node, and counts the bytes that clients send."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.socket = f"{node.socket}-tap"
+        self.bytes = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind("\0" + self.socket[1:])
+        self._listener.listen()
+        self._sockets: List[socket.socket] = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect("\0" + self._node.socket[1:])
+            self._sockets += [near, far]
+            for one, other in ((near, far), (far, near)):
+                args = (one, other, one is near)
+                threading.Thread(target=self._pump, args=args, daemon=True).start()
+
+    def _pump(self, one: socket.socket, other: socket.socket, counts: bool) -> None:
+        try:
+            while True:
+                received = one.recv(65536)
+                if not received:
+                    return other.shutdown(socket.SHUT_WR)
+                self.bytes += len(received) if counts else 0
+                other.sendall(received)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """End all connections."""
+        for sock in self._sockets:
+            sock.close()
 
 
 class Proxy:

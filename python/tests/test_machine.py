@@ -3,11 +3,12 @@ that need no node."""
 
 import ast
 import pathlib
+import threading
 import unittest
 
 from doorway import _endpoint, _wire as wire
 from doorway import _machine as machine
-from doorway._clock import MS, NEVER, LeaseClock
+from doorway._clock import MS, NEVER, LeaseClock, now
 from doorway._lease import UNLIMITED
 from doorway._machine import SessionMachine, Setup
 from doorway.errors import EndpointError
@@ -46,9 +47,9 @@ def line(event: machine.Event) -> str:
 
 
 def start(words: "list[str]") -> SessionMachine:
-    ttl, patience, nodes = map(int, words)
+    ttl, patience, nodes = map(int, words[:3])
     who = wire.ClientInfo("x", "h", 7)
-    return SessionMachine(Setup(who, None, ttl * MS, patience * MS, nodes), 0)
+    return SessionMachine(Setup(who, None, ttl * MS, patience * MS, nodes, words[3:] == ["keep"]), 0)
 
 
 def step(one: SessionMachine, now: int, words: "list[str]") -> None:
@@ -120,24 +121,43 @@ class Trace(unittest.TestCase):
                     self.assertFalse(one.events, "an event that the Rust machine did not have")
                     now = int(words[0])
                     step(one, now, words[1:])
-        self.assertGreaterEqual(machines, 40)
+        self.assertGreaterEqual(machines, 52)
 
 
 class Parts(unittest.TestCase):
     def test_a_slewed_clock_never_slows_a_holder(self) -> None:
         for rates in ([917], [1083], [917, 1083], [1000, 900, 1100]):
             clock, boot, raw = LeaseClock(), 5, 7
-            begin = clock.read(boot, raw)
+            begin = clock.read(lambda: (boot, raw))
             for index in range(500):
                 boot += 20 * MS * rates[index % len(rates)] // 1000
                 raw += 20 * MS
-                clock.read(boot, raw)
-            self.assertGreaterEqual(clock.read(boot, raw) - begin, 10_000 * MS)
+                clock.read(lambda: (boot, raw))
+            self.assertGreaterEqual(clock.read(lambda: (boot, raw)) - begin, 10_000 * MS)
 
     def test_a_holder_counts_the_time_in_which_its_machine_is_suspended(self) -> None:
         clock, hour = LeaseClock(), 3_600_000 * MS
-        begin = clock.read(1, 1)
-        self.assertEqual(clock.read(1 + hour, 1) - begin, hour)
+        begin = clock.read(lambda: (1, 1))
+        self.assertEqual(clock.read(lambda: (1 + hour, 1)) - begin, hour)
+
+    def test_moments_of_threads_never_go_back(self) -> None:
+        moments: "list[int]" = []
+        wrong: "list[int]" = []
+
+        def read() -> None:
+            for _ in range(5000):
+                before = moments[-1] if moments else 0
+                moment = now()
+                if moment < before:
+                    wrong.append(before - moment)
+                moments.append(moment)
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((wrong, len(moments)), ([], 20_000))
 
     def test_without_a_ttl_nothing_expires(self) -> None:
         one = start([str(UNLIMITED // MS), "1000", "1"])

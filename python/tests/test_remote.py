@@ -73,6 +73,7 @@ rights = [{{ names = "deploy/*", may = ["acquire"] }}]
         ttl: Optional[float] = None,
         server_name: Optional[str] = None,
         patience: float = PATIENCE,
+        keep: bool = False,
     ) -> doorway.Client:
         return doorway.Client(
             f"tcp://127.0.0.1:{port or self.port}",
@@ -83,6 +84,7 @@ rights = [{{ names = "deploy/*", may = ["acquire"] }}]
             ttl=ttl,
             server_name=server_name,
             patience=patience,
+            keep=keep,
         )
 
     def test_a_certificate_or_a_token_opens_a_session(self) -> None:
@@ -150,6 +152,24 @@ rights = [{{ names = "deploy/*", may = ["acquire"] }}]
                 until("the client is connected again", lambda: len(proxy._sockets) > connected)
                 with client.lock("another", wait=60):
                     grant.check()
+
+    def test_a_kept_lock_behind_a_lost_network_is_given_to_others_after_the_ttl(self) -> None:
+        proxy = Proxy(self.port)
+        self.addCleanup(proxy.close)
+        with self.client(port=proxy.port, identity=self.ca, ttl=2, keep=True) as client:
+            lock = client.lock("kept", wait=PATIENCE)
+            with lock as first:
+                pass
+            with lock as again:
+                self.assertEqual(again.fence, first.fence + 1)
+            proxy.is_cut = True
+            with self.node.client() as other, other.lock("kept", wait=PATIENCE) as grant:
+                self.assertGreater(grant.fence, again.fence)
+                self.assertIsNone(client._session.reenter(lock._ask, object(), None))
+                proxy.close()
+            # Nobody answers the client, and it does not enter by itself.
+            with self.assertRaises(doorway.Unavailable):
+                client.lock("kept", wait=1).acquire()
 
     def test_several_nodes_are_tried_in_turn(self) -> None:
         nobody = f"tcp://127.0.0.1:{free_port()}"

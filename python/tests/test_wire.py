@@ -12,6 +12,9 @@ GOLDEN = pathlib.Path(__file__).parents[2] / "crates/doorway-protocol/tests/gold
 
 FENCE = 3 << 40 | 77
 
+#: The messages of a node whose names no request has.
+REPLIES = "Granted Refused Released Lock Done Lost Stopping Kept Wanted".split()
+
 
 def golden() -> "Dict[str, bytes]":
     """The frames in the file, by the text of their values."""
@@ -38,7 +41,7 @@ def debug(value: Any, field: str = "") -> str:
         return f'"{value}"'
     if isinstance(value, (wire.Refusal, wire.LockReport, wire.NodeStatus, wire.Ask, Claims, Claim)):
         return struct(value)
-    if isinstance(value, (wire.Holder, wire.Waiter, wire.Absent, wire.ClientInfo)):
+    if isinstance(value, (wire.Holder, wire.Waiter, wire.Absent, wire.ClientInfo, wire.Kept)):
         return struct(value)
     if hasattr(value, "_fields"):  # A request or a reply.
         fields = (debug(part, name) for part, name in zip(value, value._fields))
@@ -84,6 +87,7 @@ class Golden(unittest.TestCase):
             wire.AskStatus(9),
             wire.Bye(),
             wire.Evidence(14),
+            wire.InUse("deploy", FENCE),
             Claims((Claim("deploy", Mode.SHARED, 4, FENCE, 9),), (13,), False),
         ]
         for request in requests:
@@ -92,6 +96,9 @@ class Golden(unittest.TestCase):
         timed = wire.Acquire(300, ask(Mode.EXCLUSIVE, 3, 2500))
         text = debug(timed).replace("wait: 2500", "wait: Ms(2500)")
         self.assertEqual(wire.encode(timed), self.golden[text])
+        keep = wire.Keep(26, ask(Mode.EXCLUSIVE, None, 2000))
+        text = debug(keep).replace("wait: 2000", "wait: Ms(2000)")
+        self.assertEqual(wire.encode(keep), self.golden[text])
 
     def test_greetings_have_the_bytes_of_the_file(self) -> None:
         who = wire.ClientInfo("backup.sh", "north", 77)
@@ -123,12 +130,12 @@ class Golden(unittest.TestCase):
                     shown = welcome(greeting)
                 self.assertEqual(shown, text)
                 greetings += 1
-            elif kind in ("Granted", "Refused", "Released", "Lock", "Done", "Lost", "Stopping") or (
+            elif kind.split(" ")[0] in REPLIES or (
                 text == "Alive(4)" or kind == "Status" and "NodeStatus" in text
             ):
                 self.assertEqual(debug(wire.decode_reply(frame[4:])), text)
                 replies += 1
-        self.assertEqual((replies, greetings), (17, 3))
+        self.assertEqual((replies, greetings), (19, 3))
 
     def test_garbage_is_refused_and_nothing_else_happens(self) -> None:
         random.seed(1)

@@ -212,6 +212,12 @@ class Client:
     :param server_name: The name in the node's certificate, such as NODE.GROUP.doorway. The default is
         the host of the endpoint.
     :param start: Whether to start the node of this user if it does not run.
+    :param keep: Whether to keep locks after they are released, until somebody else wants them. A
+        program that enters the same lock again and again then asks the node only once: entering it
+        again sends nothing, and each entry has a fence of its own. When another client asks for the
+        lock, the node tells this one, which gives it back at once if it is outside, and at the
+        release if it is inside. Only exclusive locks without permits are kept. The session always has
+        a TTL then, 10 s if ``ttl`` sets none.
     """
 
     def __init__(
@@ -227,9 +233,10 @@ class Client:
         key: Optional[str] = None,
         server_name: Optional[str] = None,
         start: bool = True,
+        keep: bool = False,
     ) -> None:
         options = shared.options(
-            endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start
+            endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start, keep
         )
         opening = _Waiting()
         self._thread = _Thread(options, opening.deliver)
@@ -343,8 +350,15 @@ class Grant(HeldLock):
         Raises :class:`doorway.Lost` if the lock was lost before: other clients may have held it
         meanwhile. Raises :class:`doorway.ReleaseUnknown` if no answer came. A lock that was released
         already is left alone.
+
+        A lock that the client keeps (``keep`` of :class:`doorway.Client`) is released without the
+        node. If the node has just taken the lock away, and the client has not been told, this is no
+        error.
         """
         if not self._ours:
+            return
+        if self._session.leave_kept(self.lock, self.fence):
+            self._ours = False
             return
         self.check()
         held = self._client._call(
@@ -502,6 +516,10 @@ class Locks(_Scope[Dict[str, Grant]]):
 
 def _enter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Grant:
     """Acquire a lock."""
+    if client._session.keeps:
+        grant = _reenter(client, ask, on_lost)
+        if grant is not None:
+            return grant
 
     def finish(outcome: Outcome) -> Grant:
         grant = Grant(client, ask.lock, shared.granted(outcome))
@@ -510,6 +528,18 @@ def _enter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Grant:
         return grant
 
     return client._call(lambda machine, now: machine.acquire(now, ask), finish, on_lost)
+
+
+def _reenter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Optional[Grant]:
+    """Enter a lock that the client keeps, if that is possible without the node."""
+    session, entry = client._session, object()
+    try:
+        fence = session.reenter(ask, entry, on_lost)
+        return None if fence is None else Grant(client, ask.lock, fence)
+    except BaseException:  # Such as KeyboardInterrupt, at any place.
+        if session.process == os.getpid():
+            client._thread.post(lambda: session.take_back(entry))
+        raise
 
 
 def _release_all(grants: List[Grant], quietly: bool) -> None:

@@ -11,11 +11,9 @@ A moment is a number of nanoseconds on this clock. Moments of different processe
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
-from typing import Optional, Tuple
+from typing import Callable, Dict, Tuple
 
 if sys.platform != "linux":
     raise ImportError("doorway needs Linux: no other system has the clock that leases need")
@@ -43,46 +41,63 @@ def nanoseconds(seconds: float) -> int:
     return round(min(max(seconds, 0.0), 315_360_000.0) * SECOND)
 
 
+class _Reading:
+    """What the two clocks showed at a moment from which time is counted."""
+
+    __slots__ = ("boot", "raw", "moment", "next")
+
+    def __init__(self, boot: int, raw: int, moment: int) -> None:
+        self.boot = boot
+        self.raw = raw
+        self.moment = moment
+        #: The reading after this one, by 0. Of several threads that add one, only the first does.
+        self.next: Dict[int, "_Reading"] = {}
+
+
 class LeaseClock:
-    """A clock that counts as much time as the faster of the two clocks of a machine."""
+    """A clock that counts as much time as the faster of the two clocks of a machine.
+
+    Any thread may read it, and so may a signal handler while its thread does. There is no mutex: an
+    exception that a signal raises could leave it locked for ever.
+    """
 
     #: Time is counted from a new reading after this long. Readings are not exact, and each new one
     #: adds its error, so there must not be too many of them.
     STEP = MS
 
     def __init__(self) -> None:
-        self._from: Optional[Tuple[int, int, int]] = None
+        #: One of the last readings.
+        self._last = _Reading(0, 0, 0)
 
-    def read(self, boot: int, raw: int) -> int:
-        """The moment at which the two clocks show this."""
-        if self._from is None:
-            self._from = (boot, raw, boot)
-        then_boot, then_raw, moment = self._from
-        passed = max(boot - then_boot, raw - then_raw, 0)
-        if passed >= self.STEP:
-            self._from = (boot, raw, moment + passed)
-        return moment + passed
+    def read(self, clocks: Callable[[], Tuple[int, int]]) -> int:
+        """The current moment, by what the two clocks show."""
+        last = self._last
+        while True:
+            while last.next:
+                last = last.next[0]
+            boot, raw = clocks()
+            passed = max(boot - last.boot, raw - last.raw, 0)
+            moment = last.moment + passed
+            if passed >= self.STEP:
+                reading = _Reading(boot, raw, moment)
+                if last.next.setdefault(0, reading) is reading:
+                    self._last = reading
+                    return moment
+            elif not last.next:
+                # Nobody counts from a later reading yet, so moments never go back.
+                return moment
+
+
+def _clocks() -> Tuple[int, int]:
+    return (
+        time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+        time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW),
+    )
 
 
 _clock = LeaseClock()
-#: A signal handler may ask for the time while the thread that it interrupts does.
-_lock = threading.RLock()
 
 
 def now() -> int:
     """The current moment."""
-    # The clocks are read while the lock is held: moments never go back.
-    with _lock:
-        return _clock.read(
-            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-            time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW),
-        )
-
-
-def _renew_lock() -> None:
-    # Another thread of the parent may have held the lock when this process was forked.
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
+    return _clock.read(_clocks)

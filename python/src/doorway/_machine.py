@@ -16,6 +16,8 @@ as often as it likes:
 Requests can be made at any time, also without a connection. Each gets a number, and exactly one event
 with this number answers it, even if the connection breaks in between.
 
+Only the driver may call the machine, except for the methods that say that any thread may call them.
+
 Both machines are compared step by step: crates/doorway-client/tests/golden/machine.txt has what the
 Rust machine did, and tests/test_machine.py repeats it.
 """
@@ -23,21 +25,25 @@ Rust machine did, and tests/test_machine.py repeats it.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections import deque
 from typing import Callable, Deque, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _wire as wire
 from ._clock import MS, NEVER, SECOND, after, since
+from ._kept import OUTSIDE, Grant, Kept
 from ._lease import UNLIMITED, OpenSession, State
 from ._wire import Claim, Claims, Code, Mode, Refusal, Scope
 
-#: The TTL over a network, if the client asks for none.
+#: The TTL over a network, or of a session that keeps locks, if the client asks for none.
 OVER_NETWORK = 10 * SECOND
 #: If a tick comes this much too late, the process was stopped for a while.
 STOPPED = 250 * MS
 #: The version of the protocol since which nodes look for the holders of sessions.
 HOLDERS = 2
+#: The version of the protocol since which nodes let clients keep locks.
+KEEPING = 5
 #: The maximum lengths of texts that are sent, in bytes.
 MAX_TEXT, MAX_TOKEN = 256, 4096
 #: The trouble with a node that does not answer our greeting.
@@ -58,6 +64,9 @@ class Setup(NamedTuple):
     patience: int
     #: How many nodes the driver may connect to.
     nodes: int = 1
+    #: Whether to keep exclusive locks that the program has left until somebody else wants them. Then
+    #: the session always has a TTL, 10 s if it asks for none.
+    keep: bool = False
 
 
 class Welcomed(NamedTuple):
@@ -144,14 +153,6 @@ class Phase(enum.Enum):
     BROKEN = 3
     #: The session is over, and no connection is wanted.
     CLOSED = 4
-
-
-class Grant(NamedTuple):
-    """What is known of a grant, besides its lock and its fence."""
-
-    mode: Mode
-    permits: Optional[int]
-    request: int
 
 
 class Interest(enum.Enum):
@@ -267,7 +268,14 @@ class SessionMachine:
         self._phase = Phase.DISCONNECTED
         #: When we sent our greeting, and whether it resumes a session.
         self._said, self._resume = now, False
+        #: The grants that we hold, besides the locks in ``_kept`` that we are inside of.
         self._grants: Dict[Tuple[int, str], Grant] = {}
+        #: The locks that we keep until somebody else wants them, inside and outside.
+        self._kept: Dict[str, Kept] = {}
+        #: Counts how many times we have left a lock and kept it.
+        self._turns = itertools.count(1)
+        #: The version of the protocol that the node speaks with us.
+        self._version = wire.VERSIONS[0]
         #: The requests that have no answer yet. Numbers grow, so this is in their order.
         self._pending: Dict[int, Pending] = {}
         self._next_number = 1
@@ -311,16 +319,19 @@ class SessionMachine:
         if self.session is None:
             return False
         leaving = any(pending.own is not None for pending in self._pending.values())
-        return bool(self._grants) or leaving
+        inside = any(kept.inside() is not None for kept in self._kept.values())
+        return bool(self._grants) or inside or leaving
 
     def grant_state(self, lock: str, fence: int, clock: Callable[[], int]) -> State:
         """Whether this grant is still held. Any thread may ask this.
 
         The session is read before the grants, because a session that is lost takes its grants along,
-        and the clock is read last.
+        and the clock is read last. A lock that is not kept any more is among the grants before it is
+        removed from the kept ones.
         """
-        session = self.session
-        if session is None or (fence, lock) not in self._grants:
+        session, kept = self.session, self._kept.get(lock)
+        inside = kept is not None and kept.holds(fence) or (fence, lock) in self._grants
+        if session is None or not inside:
             return State.LOST
         return session.state(clock())
 
@@ -367,6 +378,7 @@ class SessionMachine:
         self.outgoing.clear()
         # The node repeats the grants that it still has.
         self._doubtful.clear()
+        self._forget_all_kept()
         if self._phase is Phase.CLOSED:
             return
         if self._phase is Phase.GREETING:
@@ -396,7 +408,7 @@ class SessionMachine:
             opening = wire.Resume(session.node, session.id, session.secret, _millis(ttl), first)
         else:
             ttl = self.setup.ttl
-            if self.network and ttl == UNLIMITED:
+            if (self.network or self.setup.keep) and ttl == UNLIMITED:
                 ttl = OVER_NETWORK
             opening = wire.New(_millis(ttl))
         hello = wire.Hello(wire.VERSIONS, self.setup.who, self.setup.token, opening)
@@ -406,14 +418,14 @@ class SessionMachine:
 
     def _claims(self) -> List[Claims]:
         """What we hold and what we wait for, in pages that fit into a frame."""
-        held = [_claim(lock, fence, grant) for (fence, lock), grant in sorted(self._grants.items())]
+        held = [_claim(lock, grant) for (_, lock), grant in sorted(self._grants.items())]
         for pending in self._pending.values():
             # If a release was not sent yet, we claim its grant: otherwise the node would free the
             # lock now, and its answer to the release would mean that the grant was lost before. If a
             # release was sent, the lock may belong to another client by now.
             request = pending.request
             if not pending.sent and pending.own is not None and isinstance(request, wire.Release):
-                held.append(_claim(request.lock, request.fence, pending.own))
+                held.append(_claim(request.lock, pending.own))
         waiting = [number for number, pending in self._pending.items() if pending.is_acquire]
         size = wire.MAX_CLAIMS
         begins = range(0, max(len(held), len(waiting)), size)
@@ -462,6 +474,7 @@ class SessionMachine:
         next session."""
         self.session = self._given_up = None
         self._doubtful.clear()
+        self._forget_all_kept()
         grants, self._grants = self._grants, {}
         for fence, lock in sorted(grants):
             self.events.append(Lost(lock, fence, reason))
@@ -480,8 +493,12 @@ class SessionMachine:
     # Requests.
 
     def acquire(self, now: int, ask: wire.Ask) -> int:
-        """Ask for a lock. Answered by Granted or Refused."""
-        number = self._number()
+        """Ask for a lock. Answered by Granted or Refused. If the lock is kept, it is entered without
+        the node."""
+        fence, number = self._reenter(now, ask), self._number()
+        if fence is not None:
+            self.events.append(Granted(number, ask.lock, fence))
+            return number
         return self._ask(now, number, wire.Acquire(number, ask))
 
     def withdraw(self, number: int) -> None:
@@ -510,9 +527,25 @@ class SessionMachine:
     def release(self, now: int, lock: str, fence: int) -> int:
         """Release the grant with this fence. Answered by Released."""
         self._expire(now)
-        return self._release_own(now, lock, fence, self._grants.pop((fence, lock), None))
+        if self.leave_kept(now, lock, fence):
+            self.keep_less(now)
+            return self._released(True)
+        kept = self._kept.get(lock)
+        if kept is not None and kept.holds(fence):
+            self._forget_kept(lock)
+        own = self._grants.pop((fence, lock), None)
+        if own is None and self._is_first_of_later_entry(lock, fence):
+            return self._released(False)
+        return self._release_own(now, lock, fence if own is None else own.base, own)
+
+    def _released(self, held: bool) -> int:
+        """Answer the release of a grant without the node."""
+        number = self._number()
+        self.events.append(Released(number, held))
+        return number
 
     def _release_own(self, now: int, lock: str, fence: int, own: Optional[Grant]) -> int:
+        """Release a grant; ``own`` is what this session knows of it, if it belongs to this session."""
         number = self._number()
         self._ask(now, number, wire.Release(number, lock, fence))
         pending = self._pending.get(number)
@@ -554,6 +587,7 @@ class SessionMachine:
         """
         if self._may_send():
             self.outgoing += wire.encode(wire.Bye())
+        self._forget_all_kept()
         self._grants = {}
         self._doubtful.clear()
         self._pending.clear()
@@ -574,7 +608,7 @@ class SessionMachine:
             return number
         sent = self._may_send()
         if sent:
-            self.outgoing += wire.encode(request)
+            self._write(request)
         pending = Pending(request, number, now, sent)
         if isinstance(request, wire.Acquire) and isinstance(request.ask.wait, int):
             pending.until = after(now, request.ask.wait * MS)
@@ -603,8 +637,16 @@ class SessionMachine:
             if pending.is_withdrawn:
                 self.outgoing += wire.encode(wire.Withdraw(pending.number))
                 continue
-            self.outgoing += wire.encode(request)
+            self._write(request)
             pending.again, pending.sent = pending.sent, True
+
+    def _write(self, request: wire.Request) -> None:
+        """Write a request. A request for a lock asks the node to let the client keep it, if the node
+        is known to understand that."""
+        knows = self._phase is Phase.TALKING and self._version >= KEEPING
+        if knows and isinstance(request, wire.Acquire) and self._may_keep(request.ask):
+            request = wire.Keep(request.number, request.ask)
+        self.outgoing += wire.encode(request)
 
     def _answered(self, number: int) -> Optional[Pending]:
         """Take the request with this number, which the node has answered."""
@@ -888,12 +930,13 @@ class SessionMachine:
             proven = max(known.proven, self._said)
             known = known._replace(id=number, secret=secret, node=node, ttl=ttl, proven=proven)
         else:
-            # Over a network no session lives with its processes.
-            asked = ttl if self.network else self.setup.ttl
+            # A session over a network, or one that keeps locks, does not live with its processes.
+            asked = ttl if self.network or self.setup.keep else self.setup.ttl
             known = OpenSession(number, secret, node, self._place, ttl, asked, self._said)
         self.session, self._given_up = known, None
         waited = not self._may_send()
         self._phase = Phase.TALKING
+        self._version = welcome.version
         self._asked = self._said
         self._unreachable_since = None
         self._troubles.clear()
@@ -926,11 +969,11 @@ class SessionMachine:
 
     def _reply(self, now: int, reply: wire.Reply) -> None:
         if isinstance(reply, wire.Granted):
-            self._prove(reply.number)
-            if self._is_doubtful(now):
-                self._doubtful[reply.number] = reply.fence
-            else:
-                self._granted(now, reply.number, reply.fence)
+            self._told_grant(now, reply.number, reply.fence, 0)
+        elif isinstance(reply, wire.Kept):
+            self._told_grant(now, *reply)
+        elif isinstance(reply, wire.Wanted):
+            self._wanted(now, reply.lock, reply.fence)
         elif isinstance(reply, wire.Refused):
             if self._moves_on(reply.number, reply.refusal):
                 self._turn_away(reply.refusal.text)
@@ -949,6 +992,7 @@ class SessionMachine:
         elif isinstance(reply, wire.Lost):
             self._lost(now, reply.lock, reply.fence, reply.reason)
         elif isinstance(reply, wire.Stopping):
+            self._give_back_all(now)
             self.events.append(Stopping(reply.ms * MS))
         else:
             pending = self._answered(reply.number)
@@ -976,25 +1020,41 @@ class SessionMachine:
         """Handle the grants that have waited until the session is known to be alive."""
         while self._doubtful and not self._is_doubtful(now):
             number = min(self._doubtful)
-            self._granted(now, number, self._doubtful.pop(number))
+            self._granted(now, number, self._doubtful.pop(number), 0)
 
-    def _granted(self, now: int, number: int, fence: int) -> None:
-        """A lock was granted. If the request was withdrawn, the lock is released at once."""
+    def _told_grant(self, now: int, number: int, fence: int, more: int) -> None:
+        """The node says that a lock was granted. If it may be kept, ``more`` numbers after the fence
+        belong to it."""
+        self._prove(number)
+        if self._is_doubtful(now):
+            self._doubtful[number] = fence
+        else:
+            self._granted(now, number, fence, more)
+
+    def _granted(self, now: int, number: int, fence: int, more: int) -> None:
+        """A lock was granted. If it may be kept, ``more`` numbers after the fence belong to it. If
+        the request was withdrawn, the lock is released at once."""
         pending = self._answered(number)
         if pending is None:
             # If we hold the grant, the node has only repeated itself. Otherwise the node refused the
             # request at the moment when we sent it again, and took the second one for a new request.
-            if all(grant.request != number for grant in self._grants.values()):
+            held = [grant.request for grant in self._grants.values()]
+            held += [kept.request for kept in self._kept.values()]
+            if number not in held:
                 self.outgoing += wire.encode(wire.Withdraw(number))
             return
         request = pending.request
         if not isinstance(request, wire.Acquire):
             return
         lock, mode, permits, _ = request.ask
-        grant = Grant(mode, permits, number)
+        grant = Grant(mode, permits, number, fence, fence)
         if pending.is_withdrawn:
             return self.quiet(self._release_own(now, lock, fence, grant))
-        self._grants[fence, lock] = grant
+        if more > 0:
+            self._forget_kept(lock)
+            self._kept[lock] = Kept(grant, more)
+        else:
+            self._grants[fence, lock] = grant
         self.events.append(Granted(number, lock, fence))
 
     def _lost(self, now: int, lock: str, fence: int, reason: str) -> None:
@@ -1004,17 +1064,148 @@ class SessionMachine:
             if granted == fence and pending is not None and pending.asks_for(lock):
                 # The request has its answer, and the loss follows.
                 del self._doubtful[number]
-                self._granted(now, number, fence)
+                self._granted(now, number, fence, 0)
                 break
+        if self._keeps_grant(lock, fence):
+            self._forget_kept(lock)
         # A grant that is being released was held until now, and the answer to the release will only
         # say that it is gone.
-        leaving = any(one.releases_own(lock, fence) for one in self._pending.values())
-        if self._grants.pop((fence, lock), None) is not None or leaving:
-            self.events.append(Lost(lock, fence, reason))
+        releases = (one for one in self._pending.values() if one.releases_own(lock, fence))
+        leaving = next((one.own for one in releases), None)
+        entry = self._entry_of(lock, fence)
+        held = self._grants.pop((fence if entry is None else entry.fence, lock), None)
+        lost = held or leaving
+        if lost is not None:
+            self.events.append(Lost(lock, lost.fence, reason))
+
+    # Locks that are kept.
+
+    def reenter(self, ask: wire.Ask, entry: object) -> Optional[int]:
+        """Enter a lock that is kept, without the node. Returns the fence. Any thread may call this.
+
+        The clock has to be read afterwards, because the thread may have been stopped before. If it is
+        too late, or an exception comes, the entry can be found by the same new object, and released.
+        """
+        kept = self._kept.get(ask.lock)
+        return kept.enter(entry) if kept is not None and self._may_keep(ask) else None
+
+    def find_entry(self, entry: object) -> Optional[Tuple[str, int]]:
+        """The lock and the fence that were entered by ``reenter`` with this object, if they are still
+        held."""
+        for lock, kept in self._kept.items():
+            inside = kept.inside()
+            if inside is not None and inside.entry is entry:
+                return lock, inside.fence
+        for (fence, lock), grant in self._grants.items():
+            if grant.entry is entry:
+                return lock, fence
+        return None
+
+    def forked(self) -> None:
+        """Keep nothing in a process that was forked from the one that keeps the locks."""
+        self._kept = {}
+
+    def leave_kept(self, now: int, lock: str, fence: int) -> bool:
+        """Leave a lock and keep it, if that is possible without the node. Any thread may call this.
+        Call ``keep_less`` afterwards."""
+        kept = self._kept.get(lock)
+        if kept is None or not kept.holds(fence) or not self._may_reenter(now):
+            return False
+        kept.turn = next(self._turns)
+        return kept.leave(fence)
+
+    @property
+    def keeps_many(self) -> bool:
+        """May ``keep_less`` have something to do? Any thread may ask this."""
+        return len(self._kept) > OUTSIDE
+
+    def keep_less(self, now: int) -> None:
+        """If too many locks are kept outside, give back those that were not used for the longest
+        time."""
+        if self.keeps_many:
+            outside = [
+                (kept.turn, lock) for lock, kept in self._kept.items() if kept.inside() is None
+            ]
+            for _, lock in sorted(outside)[: max(len(outside) - OUTSIDE, 0)]:
+                self._give_back(now, lock)
+
+    def _reenter(self, now: int, ask: wire.Ask) -> Optional[int]:
+        """Enter a lock that is kept, if that is possible without the node. Returns the fence. If the
+        lock is kept and cannot be entered, it is given back."""
+        kept = self._kept.get(ask.lock)
+        if kept is None or kept.inside() is not None or not self._may_keep(ask):
+            return None
+        if not self._may_reenter(now):
+            self._give_back(now, ask.lock)
+            return None
+        return kept.enter(object())
+
+    def _may_keep(self, ask: wire.Ask) -> bool:
+        """Is this a request for a lock that the client wants to keep?"""
+        return self.setup.keep and ask.mode is Mode.EXCLUSIVE and ask.permits is None
+
+    def _may_reenter(self, now: int) -> bool:
+        """May a lock that is kept be entered or left at this moment without the node?"""
+        session = self.session
+        is_held = session is not None and session.state(now) is State.HELD
+        return is_held and self._phase is Phase.TALKING
+
+    def _wanted(self, now: int, lock: str, base: int) -> None:
+        """Somebody else wants a lock."""
+        if self._keeps_grant(lock, base):
+            self._give_back(now, lock)
+        if self._entry_of(lock, base) is not None:
+            self.outgoing += wire.encode(wire.InUse(lock, base))
+
+    def _is_first_of_later_entry(self, lock: str, fence: int) -> bool:
+        """Does the node know a later entry by this fence, which was released before? To release it
+        once more must not release that entry."""
+        return self._keeps_grant(lock, fence) or self._entry_of(lock, fence) is not None
+
+    def _keeps_grant(self, lock: str, base: int) -> bool:
+        kept = self._kept.get(lock)
+        return kept is not None and kept.base == base
+
+    def _entry_of(self, lock: str, base: int) -> Optional[Grant]:
+        """The grant that the node knows by this fence, if it is held and not kept."""
+        if not self.setup.keep:
+            return self._grants.get((base, lock))
+        entries = (one for (_, held), one in self._grants.items() if held == lock)
+        return next((one for one in entries if one.base == base), None)
+
+    def _give_back_all(self, now: int) -> None:
+        """Keep nothing any more: give back what is kept outside."""
+        for lock in sorted(self._kept):
+            self._give_back(now, lock)
+
+    def _give_back(self, now: int, lock: str) -> None:
+        """Do not keep a lock any more. If the client is outside, the lock is released."""
+        base = self._forget_kept(lock)
+        if base is not None:
+            # The program has left this lock before, so nobody waits for the answer.
+            self.quiet(self._release_own(now, lock, base, None))
+
+    def _forget_kept(self, lock: str) -> Optional[int]:
+        """Do not keep a lock any more, without telling the node. If the client is inside, the lock is
+        a grant like any other from now on. If it is outside, the fence is returned by which the node
+        knows the lock."""
+        kept = self._kept.get(lock)
+        if kept is None:
+            return None
+        grant = kept.close()
+        if grant is not None:
+            self._grants[grant.fence, lock] = grant
+        del self._kept[lock]
+        return kept.base if grant is None else None
+
+    def _forget_all_kept(self) -> None:
+        """Keep nothing any more, because the node releases what the client does not claim."""
+        for lock in list(self._kept):
+            self._forget_kept(lock)
 
 
-def _claim(lock: str, fence: int, grant: Grant) -> Claim:
-    return Claim(lock, grant.mode, grant.permits, fence, grant.request)
+def _claim(lock: str, grant: Grant) -> Claim:
+    return Claim(lock, grant.mode, grant.permits, grant.base, grant.request)
 
 
 def _millis(span: int) -> int:

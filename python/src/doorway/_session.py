@@ -79,6 +79,7 @@ def options(
     key: Optional[str],
     server_name: Optional[str],
     start: bool,
+    keep: bool,
 ) -> Options:
     """Check the options of a client."""
     endpoints = resolve(endpoint)
@@ -91,7 +92,7 @@ def options(
     label = " ".join(getattr(sys, "argv", [])) if label is None else label
     who = wire.ClientInfo(label, socket.gethostname(), os.getpid())
     span = UNLIMITED if ttl is None else nanoseconds(ttl)
-    setup = Setup(who, token, span, nanoseconds(patience), len(endpoints))
+    setup = Setup(who, token, span, nanoseconds(patience), len(endpoints), keep)
     return Options(endpoints, tls, setup, start)
 
 
@@ -214,6 +215,8 @@ class Session:
         self._requested: Dict[int, OnLost] = {}
         self._on_lost: Dict[Tuple[str, int], OnLost] = {}
         self._losses: Dict[Tuple[str, int], str] = {}
+        #: Whether the session keeps locks until somebody else wants them.
+        self.keeps = options.setup.keep
         #: The process that opened the session. A forked child must neither use nor end it.
         self.process = os.getpid()
         _sessions.add(self)
@@ -263,6 +266,18 @@ class Session:
         self.machine.quiet(make(self.machine, now()))
         self.settle()
 
+    def take_back(self, entry: object) -> None:
+        """Leave the lock that was entered by ``reenter`` with this object, if one was."""
+        entered = self.machine.find_entry(entry)
+        if entered is not None:
+            self.tell(self.release(*entered))
+
+    def _keep_less(self) -> None:
+        """Give back what is too much to keep."""
+        if not self.ended:
+            self.machine.keep_less(now())
+            self.settle()
+
     def leave(self) -> None:
         """End the session."""
         if not self.ended:
@@ -300,6 +315,41 @@ class Session:
         if session is not None and session.state(now()) is State.LOST:
             unknown = "nothing was heard of the node for too long"
         return Lost(lock, fence, self._losses.get((lock, fence), unknown))
+
+    # What any thread may do.
+
+    def reenter(self, ask: wire.Ask, entry: object, on_lost: Optional[OnLost]) -> Optional[int]:
+        """Enter a lock that the session keeps, if that is possible without the node. Returns the
+        fence. A forked child never enters.
+
+        If an exception comes, such as KeyboardInterrupt, the lock may have been entered. Then let the
+        driver call ``take_back`` with the same new object.
+        """
+        if not self.keeps or self.process != os.getpid():
+            return None
+        fence = self.machine.reenter(ask, entry)
+        if fence is None:
+            return None
+        if on_lost is not None:
+            self._on_lost[ask.lock, fence] = on_lost
+        # This thread may have been stopped for long, and the lock may be lost by now.
+        if self.state_of(ask.lock, fence) is State.HELD and self.machine.is_talking:
+            return fence
+        self._on_lost.pop((ask.lock, fence), None)
+        if self.process == os.getpid():
+            self._driver.post(lambda: self.take_back(entry))
+        return None
+
+    def leave_kept(self, lock: str, fence: int) -> bool:
+        """Leave a lock and let the session keep it, if that is possible without the node."""
+        if not self.keeps or self.process != os.getpid():
+            return False
+        if not self.machine.leave_kept(now(), lock, fence):
+            return False
+        self._on_lost.pop((lock, fence), None)
+        if self.machine.keeps_many:
+            self._driver.post(self._keep_less)
+        return True
 
     # What the driver does.
 
@@ -550,6 +600,7 @@ class Session:
     def forked(self) -> None:
         """Close what this process has inherited from its parent, to whom the session belongs. The
         node would otherwise not notice that the parent is gone."""
+        self.machine.forked()
         for sock in (self._sock, self._holder[1] if self._holder is not None else None):
             if sock is not None:
                 sock.close()

@@ -227,7 +227,23 @@ class Evidence(NamedTuple):
     number: int
 
 
-Request = Union[Acquire, Withdraw, Release, Alive, Inspect, AskStatus, Bye, Evidence]
+class Keep(NamedTuple):
+    """Acquire a lock, and keep it after the client has left it, until somebody else wants it."""
+
+    number: int
+    ask: Ask
+
+
+class InUse(NamedTuple):
+    """The client is inside with this grant, which it was told is wanted, and will release it."""
+
+    lock: str
+    fence: int
+
+
+Request = Union[
+    Acquire, Withdraw, Release, Alive, Inspect, AskStatus, Bye, Evidence, Keep, InUse
+]
 
 
 class Granted(NamedTuple):
@@ -386,7 +402,25 @@ class Stopping(NamedTuple):
     ms: int
 
 
-Reply = Union[Granted, Refused, Released, Alive, Lock, Status, Done, Lost, Stopping]
+class Kept(NamedTuple):
+    """The client holds the lock now, and may keep it after it has left."""
+
+    number: int
+    fence: int
+    #: How many numbers after the fence belong to the grant.
+    more: int
+
+
+class Wanted(NamedTuple):
+    """News: somebody else wants the lock that the client keeps with this grant."""
+
+    lock: str
+    fence: int
+
+
+Reply = Union[
+    Granted, Refused, Released, Alive, Lock, Status, Done, Lost, Stopping, Kept, Wanted
+]
 
 
 def check_name(name: str) -> None:
@@ -470,12 +504,15 @@ def _hello(hello: Hello) -> bytes:
     return _number(low) + _number(high) + client + token + _opening(hello.opening)
 
 
+def _ask(ask: Ask) -> bytes:
+    lock, mode, permits, wait = ask
+    time = b"\1" + _number(wait) if isinstance(wait, int) else _number(wait.value)
+    return _text(lock) + _number(mode) + _option(permits, _number) + time
+
+
 def _request(request: Request) -> bytes:
     if isinstance(request, Acquire):
-        lock, mode, permits, wait = request.ask
-        ask = _text(lock) + _number(mode) + _option(permits, _number)
-        time = b"\1" + _number(wait) if isinstance(wait, int) else _number(wait.value)
-        return b"\0" + _number(request.number) + ask + time
+        return b"\0" + _number(request.number) + _ask(request.ask)
     if isinstance(request, Release):
         return b"\2" + _number(request.number) + _text(request.lock) + _number(request.fence)
     if isinstance(request, Withdraw):
@@ -488,6 +525,10 @@ def _request(request: Request) -> bytes:
         return b"\6" + _number(request.number)
     if isinstance(request, Evidence):
         return b"\x0c" + _number(request.number)
+    if isinstance(request, Keep):
+        return b"\x10" + _number(request.number) + _ask(request.ask)
+    if isinstance(request, InUse):
+        return b"\x11" + _text(request.lock) + _number(request.fence)
     return b"\x09"
 
 
@@ -670,6 +711,10 @@ class Reader:
             return Lost(self.name(), self.fence(), self.text())
         if kind == 9:
             return Stopping(self.number())
+        if kind == 14:
+            return Kept(self.number(), self.fence(), self.number(32))
+        if kind == 15:
+            return Wanted(self.name(), self.fence())
         raise _garbled()
 
 

@@ -44,6 +44,7 @@ from typing import (
 )
 
 from . import _session as shared
+from ._clock import MS, now
 from ._grant import HeldLock
 from ._session import Call, Make, OnLost, Outcome, Session
 from ._timer import Timer
@@ -53,6 +54,9 @@ from .errors import Forked, Lost, NotFree, ReleaseUnknown
 __all__ = ["Client", "Grant", "Lock", "Locks", "lock", "lock_all"]
 
 _log = logging.getLogger("doorway")
+
+#: A task that enters a kept lock again and again lets the event loop run after this time.
+_TURN = MS
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 T = TypeVar("T")
@@ -162,11 +166,14 @@ class Client:
         key: Optional[str] = None,
         server_name: Optional[str] = None,
         start: bool = True,
+        keep: bool = False,
     ) -> None:
         self._options = shared.options(
-            endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start
+            endpoint, ttl, label, token, patience, ca, certificate, key, server_name, start, keep
         )
         self._driver: Optional[_Loop] = None
+        #: When a task that has entered a kept lock last let the event loop run.
+        self._turned = 0
         #: The name of the node, once the client is open.
         self.node = ""
         #: Who shares the locks of the node.
@@ -310,8 +317,15 @@ class Grant(HeldLock):
 
         Raises :class:`doorway.Lost` if the lock was lost before, and
         :class:`doorway.ReleaseUnknown` if no answer came.
+
+        A lock that the client keeps (``keep`` of :class:`doorway.Client`) is released without the
+        node. If the node has just taken the lock away, and the client has not been told, this is no
+        error.
         """
         if not self._ours:
+            return
+        if self._session.leave_kept(self.lock, self.fence):
+            self._ours = False
             return
         self.check()
         outcome = await self._client._call(self._session.release(self.lock, self.fence))
@@ -504,6 +518,10 @@ class Locks(_Scope[Dict[str, Grant]]):
 
 async def _enter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Grant:
     """Acquire a lock."""
+    if client._driver is not None and client._driver.session.keeps:
+        grant = await _reenter(client, client._driver.session, ask, on_lost)
+        if grant is not None:
+            return grant
     outcome = await client._call(lambda machine, now: machine.acquire(now, ask), on_lost)
     fence = shared.granted(outcome)
     assert client._driver is not None, "the client has just answered"
@@ -511,6 +529,27 @@ async def _enter(client: Client, ask: Ask, on_lost: Optional[OnLost]) -> Grant:
     # If the event loop was blocked for long, the grant may be lost already.
     grant.check()
     return grant
+
+
+async def _reenter(
+    client: Client, session: Session, ask: Ask, on_lost: Optional[OnLost]
+) -> Optional[Grant]:
+    """Enter a lock that the client keeps, if that is possible without the node.
+
+    A loop that enters a kept lock again and again never waits. It must let the event loop run, which
+    hears that somebody else wants the lock.
+    """
+    if now() - client._turned > _TURN:
+        await asyncio.sleep(0)
+        client._turned = now()
+    entry = object()
+    try:
+        fence = session.reenter(ask, entry, on_lost)
+        return None if fence is None else Grant(client, session, ask.lock, fence)
+    except BaseException:  # Such as KeyboardInterrupt.
+        if session.process == os.getpid():
+            session.take_back(entry)
+        raise
 
 
 def lock(

@@ -3,6 +3,8 @@
 //! Each line that begins with a moment, in nanoseconds, is an input. `=` follows with what came of
 //! it: when the machine is due, whether it wants a connection, must close it, talks, is bound and
 //! is turned away, its state, its deadline, and what it sends. Then `!` stands before each event.
+//!
+//! A machine with the word `keep` keeps locks until somebody else wants them.
 
 #![expect(clippy::unwrap_used, reason = "a text takes every line, and the names are valid")]
 
@@ -21,6 +23,15 @@ const MS: u64 = 1_000_000;
 
 /// The names of locks.
 const LOCKS: [&str; 3] = ["a", "b", "ü"];
+
+/// The versions of nodes.
+const VERSIONS: [u16; 6] = [1, 2, 3, 3, 3, 3];
+
+/// The TTLs of sessions, in milliseconds.
+const TTLS: [u32; 4] = [u32::MAX, 500, 3000, 10_000];
+
+/// The versions of nodes of clients that keep locks, which version 5 understands.
+const OF_KEEPERS: [u16; 6] = [4, 5, 5, 5, 5, 5];
 
 const CODES: [Code; 9] = [
     Code::Invalid,
@@ -52,7 +63,11 @@ impl Dice {
     }
 
     fn pick<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
+        self.pick_one(all)
+    }
+
+    fn pick_one<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize].clone()
     }
 }
 
@@ -73,6 +88,16 @@ struct Run {
     /// All requests that were made.
     numbers: u64,
     held: Vec<(Name, Fence)>,
+    /// Whether the client keeps locks.
+    keep: bool,
+    /// The grants that the client may keep, as the node knows them.
+    kept: Vec<(Name, Fence)>,
+    /// What was released, if the client keeps locks: a program may release it again.
+    released: Vec<(Name, Fence)>,
+    /// How many times the client has entered a kept lock again.
+    entered_again: usize,
+    /// How many times the client was inside a lock that was wanted.
+    in_use: usize,
     clock: u64,
     text: String,
 }
@@ -89,7 +114,7 @@ enum Said {
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, keep: bool) -> Self {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         for _ in 0..8 {
             dice.below(2);
@@ -106,9 +131,10 @@ impl Run {
             session: Some((ttl_time, Life::Connection { inherited: false })),
             patience: Duration::from_millis(patience),
             network: false,
-            keep: false,
+            keep,
             nodes,
         };
+        let keeps = if keep { " keep" } else { "" };
         Self {
             dice,
             machine: SessionMachine::new(setup, Moment(0)),
@@ -120,8 +146,13 @@ impl Run {
             resumes: false,
             numbers: 0,
             held: Vec::new(),
+            keep,
+            kept: Vec::new(),
+            released: Vec::new(),
+            entered_again: 0,
+            in_use: 0,
             clock: 1,
-            text: format!("machine {ttl} {patience} {nodes}\n"),
+            text: format!("machine {ttl} {patience} {nodes}{keeps}\n"),
         }
     }
 
@@ -152,6 +183,9 @@ impl Run {
 
     /// Do something that is possible now.
     fn act(&mut self) {
+        if self.keep && self.machine.is_talking() && !self.dice.one_in(8) {
+            return self.use_locks();
+        }
         self.wait();
         match self.dice.below(16) {
             0..4 if self.machine.wants_connection() => self.connect(),
@@ -159,12 +193,37 @@ impl Run {
             0..8 if !self.machine.wants_connection() => self.answer(),
             8..11 => self.acquire(),
             11 => self.withdraw(),
-            12 | 13 if !self.held.is_empty() => self.release(),
+            12 | 13 if !self.held.is_empty() => {
+                let at = self.dice.below(self.held.len() as u64) as usize;
+                self.release(at);
+            }
             12 => self.question(),
             _ => {
                 self.input("tick");
                 self.machine.tick(Moment(self.now));
             }
+        }
+        self.outcome();
+        if self.machine.must_close() {
+            self.disconnect();
+            self.outcome();
+        }
+    }
+
+    /// Acquire and release locks, as a program does that enters them again and again.
+    fn use_locks(&mut self) {
+        self.now += self.dice.below(30) * MS;
+        let lock = self.name();
+        let asks = |request: &Request| matches!(request, Request::Keep(_, ask) if ask.lock == lock);
+        if self.dice.one_in(24) {
+            self.disconnect();
+        } else if self.asked.iter().any(asks) || self.dice.one_in(4) {
+            self.answer();
+        } else if let Some(at) = self.held.iter().position(|(held, _)| *held == lock) {
+            self.release(at);
+        } else {
+            let (mode, permits, wait) = (Mode::Exclusive, None, Wait::Forever);
+            self.ask(Ask { lock, mode, permits, wait });
         }
         self.outcome();
         if self.machine.must_close() {
@@ -198,7 +257,12 @@ impl Run {
         let permits = self.dice.pick(&[None, Some(3)]);
         let ms = self.dice.below(3000);
         let wait = self.dice.pick(&[Wait::No, Wait::Forever, Wait::Ms(ms)]);
-        let shared = mode == Mode::Shared;
+        self.ask(Ask { lock, mode, permits, wait });
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        let Ask { lock, mode, permits, wait } = &ask;
+        let shared = *mode == Mode::Shared;
         let permits_text = permits.map_or("-".to_owned(), |permits: u32| permits.to_string());
         let wait_text = match wait {
             Wait::No => "no".to_owned(),
@@ -206,7 +270,7 @@ impl Run {
             Wait::Ms(ms) => ms.to_string(),
         };
         self.input(&format!("acquire {lock} {shared} {permits_text} {wait_text}"));
-        self.numbers = self.machine.acquire(self.moment(), Ask { lock, mode, permits, wait });
+        self.numbers = self.machine.acquire(self.moment(), ask);
     }
 
     fn withdraw(&mut self) {
@@ -215,9 +279,16 @@ impl Run {
         self.machine.withdraw(number);
     }
 
-    fn release(&mut self) {
-        let at = self.dice.below(self.held.len() as u64) as usize;
-        let (lock, fence) = self.held.swap_remove(at);
+    /// Release one of the grants that are held.
+    fn release(&mut self, at: usize) {
+        let (lock, fence) = if !self.released.is_empty() && self.dice.one_in(8) {
+            self.dice.pick_one(&self.released)
+        } else {
+            self.held.swap_remove(at)
+        };
+        if self.keep {
+            self.released.push((lock.clone(), fence));
+        }
         self.input(&format!("release {lock} {fence}"));
         self.numbers = self.machine.release(self.moment(), &lock, fence);
     }
@@ -281,11 +352,11 @@ impl Run {
         }
         let lost = self.claimed.clone().into_iter().filter(|_| self.dice.one_in(3)).collect();
         Ok(Welcome {
-            version: self.dice.pick(&[1, 2, 3, 3, 3, 3]),
+            version: self.dice.pick(if self.keep { &OF_KEEPERS } else { &VERSIONS }),
             node: "n".to_owned(),
             scope: self.dice.pick(&[Scope::User, Scope::Machine, Scope::Cluster]),
             session: (!self.dice.one_in(40)).then_some((SessionId(5), Secret([7; 16]))),
-            ttl_ms: self.dice.pick(&[u32::MAX, 500, 3000, 10_000]),
+            ttl_ms: self.dice.pick(if self.keep { &[500, 3000, 10_000, 10_000] } else { &TTLS }),
             lost,
             directory: None,
         })
@@ -299,12 +370,26 @@ impl Run {
         Refusal { code: self.dice.pick(&CODES), text: "why".to_owned() }
     }
 
+    /// What the node says about a lock that the client keeps.
+    fn news_of_kept(&mut self) -> Reply {
+        let at = self.dice.below(self.kept.len() as u64) as usize;
+        let (lock, fence) = self.kept.swap_remove(at);
+        if self.dice.one_in(4) {
+            return Reply::Lost(lock, fence, "broken".to_owned());
+        }
+        Reply::Wanted(lock, fence)
+    }
+
     fn reply(&mut self) -> Reply {
+        if !self.kept.is_empty() && self.dice.one_in(8) {
+            return self.news_of_kept();
+        }
         if self.asked.is_empty() || self.dice.one_in(6) {
             return match self.dice.below(4) {
                 0 => Reply::Stopping(1000),
                 1 if !self.held.is_empty() => {
                     let (lock, fence) = self.held.swap_remove(0);
+                    let fence = self.machine.first_fence(&lock, fence).unwrap_or(fence);
                     Reply::Lost(lock, fence, "broken".to_owned())
                 }
                 2 => Reply::Granted(1 + self.dice.below(self.numbers.max(1)), self.fence()),
@@ -319,6 +404,15 @@ impl Run {
         }
         match request {
             Request::Acquire(..) => Reply::Granted(number, self.fence()),
+            Request::Keep(_, ask) => {
+                let (fence, more) = (self.fence(), self.dice.below(7) as u32);
+                if more == 0 {
+                    return Reply::Granted(number, fence);
+                }
+                self.clock += u64::from(more);
+                self.kept.push((ask.lock, fence));
+                Reply::Kept { number, fence, more }
+            }
             Request::Release(..) => Reply::Released(number, !self.dice.one_in(4)),
             Request::Inspect(..) => Reply::Lock(number, Box::new(lock_report())),
             Request::Status(_) => Reply::Status(number, Box::new(status())),
@@ -355,6 +449,8 @@ impl Run {
         while let Some(event) = self.machine.event() {
             if let Event::Granted { lock, fence, .. } = &event {
                 self.held.push((lock.clone(), *fence));
+                let first = self.machine.first_fence(lock, *fence);
+                self.entered_again += usize::from(first.is_some_and(|first| first != *fence));
             }
             if let Event::Lost { lock, fence, .. } = &event {
                 self.held.retain(|held| held != &(lock.clone(), *fence));
@@ -383,8 +479,10 @@ impl Run {
         while matches!(self.said, Said::Hello | Said::Greeted)
             && let Some(request) = self.frames.take::<Request>().expect("a request")
         {
-            if !matches!(request, Request::Bye | Request::Withdraw(_)) {
-                self.asked.push(request);
+            match request {
+                Request::Bye | Request::Withdraw(_) => {}
+                Request::InUse(..) => self.in_use += 1,
+                request => self.asked.push(request),
             }
         }
     }
@@ -393,6 +491,7 @@ impl Run {
 fn number(request: &Request) -> u64 {
     match request {
         Request::Acquire(number, _)
+        | Request::Keep(number, _)
         | Request::Release(number, ..)
         | Request::Alive(number)
         | Request::Inspect(number, _)
@@ -471,12 +570,23 @@ fn line(event: &Event) -> String {
 fn the_machine_does_what_other_languages_repeat() {
     let mut text = String::new();
     for seed in 1..=40 {
-        let mut run = Run::new(seed);
+        let mut run = Run::new(seed, false);
         for _ in 0..50 {
             run.act();
         }
         text += &run.text;
     }
+    let (mut entered_again, mut in_use) = (0, 0);
+    for seed in 41..=52 {
+        let mut run = Run::new(seed, true);
+        for _ in 0..120 {
+            run.act();
+        }
+        entered_again += run.entered_again;
+        in_use += run.in_use;
+        text += &run.text;
+    }
+    assert!(entered_again >= 30 && in_use >= 5, "{entered_again} entries, {in_use} in use");
     for what in [
         "welcomed n 3 User 5 3000 true",
         "unknown ",

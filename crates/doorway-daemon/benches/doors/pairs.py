@@ -5,10 +5,10 @@ import time
 
 kind, socket, seconds = sys.argv[1:]
 
-if kind == "doorway":
+if kind in ("doorway", "kept"):
     import doorway
 
-    session = doorway.Client(socket)
+    session = doorway.Client(socket, keep=kind == "kept")
 
     def lock():
         return session.lock("orders/1", wait=10)

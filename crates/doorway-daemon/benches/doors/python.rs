@@ -1,4 +1,5 @@
-//! Pairs from Python: our package, and redis-py with Redis and with our door for Redis clients.
+//! Pairs from Python: our package, also with a lock that it keeps, and redis-py with Redis and with
+//! our door for Redis clients.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +37,7 @@ impl Python {
             rows.push(("redis-py, Doorway", "redis", servers.ours.redis[0].clone()));
         }
         rows.push(("Python client, Doorway", "doorway", servers.ours.sessions[0].clone()));
+        rows.push(("Python client, Doorway, kept", "kept", servers.ours.sessions[0].clone()));
         rows
     }
 
