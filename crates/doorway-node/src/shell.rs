@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
+use crate::lingers::Lingers;
 use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
@@ -40,7 +41,7 @@ use crate::view_host::FixedGroup;
 use crate::views::{AgreedEvent, EndReason, Event};
 
 /// How many shards a node has: enough that threads rarely meet in one.
-const SHARDS: usize = 64;
+pub(crate) const SHARDS: usize = 64;
 
 /// How many messages may always wait for a peer, because a peer acknowledges many at a time.
 pub(crate) const BACKLOG: usize = 1024;
@@ -56,6 +57,8 @@ pub(crate) struct NodeShell {
     pub(crate) me: PeerId,
     name: String,
     shards: Box<[Place]>,
+    /// The shards with locks that linger.
+    pub(crate) lingers: Lingers,
     pub(crate) seatings: Seatings,
     /// All other members.
     pub(crate) peers: watch::Sender<Vec<Arc<Peer>>>,
@@ -130,6 +133,7 @@ impl NodeShell {
             me,
             name: config.me.clone(),
             shards: (0..SHARDS).map(place).collect(),
+            lingers: Lingers::default(),
             seatings,
             peers: watch::Sender::new(peers),
             backlog,
@@ -298,6 +302,9 @@ impl NodeShell {
             self.note_records(&mut shard, out);
         }
         drop(shard);
+        if std::mem::take(&mut out.lingers) {
+            self.lingers.note(index);
+        }
         for to in written {
             self.peer(to).inspect(|peer| peer.flush());
         }

@@ -3,7 +3,8 @@
 //! `cargo xtask bench daemon` takes two minutes and needs a quiet machine. `--json` prints the
 //! results as JSON, and `--smoke` runs a little of everything without the other servers. `--threads
 //! N` gives the service N threads instead of the one that `doorway serve --local` has. `--only
-//! PART` measures one part alone, which helps with profiling.
+//! PART` measures one part alone, which helps with profiling. `--before PROGRAM` compares groups of
+//! nodes with those of another build of this benchmark, in turns.
 //!
 //! The service is a process of its own: this program, started with `--serve`. To wake a sleeping
 //! core may take longer than everything else. So everything is measured twice: with all processes
@@ -15,12 +16,14 @@ mod bare;
 mod command;
 mod common;
 mod crowd;
+mod group;
 mod kept;
 mod killed;
 mod memory;
 mod ours;
 mod pairs;
 mod servers;
+mod spread;
 #[path = "../../../doorway-node/benches/shared/mod.rs"]
 mod shared;
 
@@ -73,10 +76,11 @@ impl Extent {
 type Part = (&'static str, fn(Extent, &Servers, &mut Table));
 
 /// What is measured in each placement.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("one", pairs::one_client),
     ("many", pairs::many_clients),
     ("crowd", crowd::measure),
+    ("spread", spread::measure),
     ("kept", kept::measure),
     ("killed", killed::measure),
     ("command", command::measure),
@@ -87,6 +91,7 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["--serve", address, data, threads] => return ours::serve(address, data, threads),
+        ["--serve-member", file] => return group::serve(file),
         ["--hold", "doorway", address] => return killed::hold::<Doorway>(address),
         ["--hold", "postgres", address] => return killed::hold::<Postgres>(address),
         _ => {}

@@ -47,6 +47,7 @@ impl Shard {
             return;
         }
         self.state = ShardState::Lapsed;
+        self.lingering.clear();
         self.early = EarlyMessages::default();
         for entry in self.table.iter_mut() {
             entry.lock.stop();
