@@ -1,8 +1,8 @@
 //! The shell's part for locks that linger: it calls their shards when the time is over.
 //!
-//! The timer of tokio has a resolution of a millisecond. A client that comes back ends the linger of
-//! its lock without the timer, so only locks that linger in vain do so for longer than their rule
-//! says, by up to two milliseconds.
+//! The timer of tokio has a resolution of a millisecond. A client that comes back ends the linger
+//! of its lock without the timer, so only locks that linger in vain do so for longer than their
+//! rule says, by up to two milliseconds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

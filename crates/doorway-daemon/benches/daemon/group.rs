@@ -28,9 +28,8 @@ impl Group {
         ca::init(certificates.path(), "bench", 30).unwrap();
         let authority = Authority::open(certificates.path()).unwrap();
         let addresses = MEMBERS.map(|_| free_address());
-        let line = |(name, address)| {
-            format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\n")
-        };
+        let line =
+            |(name, address)| format!("[[member]]\nname = \"{name}\"\naddress = \"{address}\"\n");
         let list: Vec<_> = MEMBERS.iter().zip(addresses).map(line).collect();
         let list = list.concat();
         let member = |name: &&'static str| {

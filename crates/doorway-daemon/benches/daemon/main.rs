@@ -23,9 +23,9 @@ mod memory;
 mod ours;
 mod pairs;
 mod servers;
-mod spread;
 #[path = "../../../doorway-node/benches/shared/mod.rs"]
 mod shared;
+mod spread;
 
 use std::time::Duration;
 

@@ -44,8 +44,8 @@ impl Grants {
     }
 }
 
-/// The clients: tasks of one thread, or a thread for each. Threads need longer until they ask again,
-/// and do so in any order.
+/// The clients: tasks of one thread, or a thread for each. Threads need longer until they ask
+/// again, and do so in any order.
 #[derive(Clone, Copy)]
 enum Clients {
     Tasks,
@@ -169,12 +169,7 @@ async fn tasks(
 }
 
 /// Clients that all want the same lock all the time, each on a thread of its own.
-fn threads(
-    turn: Duration,
-    placement: Placement,
-    sockets: &[String],
-    spread: [usize; 3],
-) -> Grants {
+fn threads(turn: Duration, placement: Placement, sockets: &[String], spread: [usize; 3]) -> Grants {
     let endpoints: Vec<_> = places(sockets, spread).map(|it| ours::endpoint(it)).collect();
     // Background threads of a client run on the core on which they start.
     let connected = placement.spawn(0, move |_| {

@@ -154,8 +154,8 @@ fn a_lock_lingers_only_for_its_time() {
     assert!(clients.inside().is_some(), "the other node has the lock");
 }
 
-/// Where no client comes back in time, a lock never lingers. Where clients did so and stay away from
-/// then on, it lingers a few times in vain.
+/// Where no client comes back in time, a lock never lingers. Where clients did so and stay away
+/// from then on, it lingers a few times in vain.
 #[test]
 fn a_lock_does_not_linger_where_clients_stay_away() {
     assert_eq!(lingered_in_vain(Crowded::new("carvalho-roucairol", [1, 1, 0])), 0);
