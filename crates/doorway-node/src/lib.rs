@@ -147,9 +147,8 @@
 //! # }
 //! ```
 //!
-//! The clients of one node pass a lock among themselves without a message. While another node waits
-//! for it, each client that waits here may enter [`Config::handovers`] times; then the lock goes to
-//! that node.
+//! The clients of one node pass a lock among themselves without a message, at most
+//! [`Config::handovers`] times in a row while another node waits for it.
 //!
 //! # Several locks, and locks that are lost
 //!
@@ -211,7 +210,6 @@ mod error;
 mod guard;
 mod handle;
 mod holds;
-mod lingers;
 pub mod link;
 mod lock_clients;
 mod lock_recording;

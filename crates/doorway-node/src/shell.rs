@@ -25,7 +25,6 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
-use crate::lingers::Lingers;
 use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
@@ -41,7 +40,7 @@ use crate::view_host::FixedGroup;
 use crate::views::{AgreedEvent, EndReason, Event};
 
 /// How many shards a node has: enough that threads rarely meet in one.
-pub(crate) const SHARDS: usize = 64;
+const SHARDS: usize = 64;
 
 /// How many messages may always wait for a peer, because a peer acknowledges many at a time.
 pub(crate) const BACKLOG: usize = 1024;
@@ -57,8 +56,6 @@ pub(crate) struct NodeShell {
     pub(crate) me: PeerId,
     name: String,
     shards: Box<[Place]>,
-    /// The shards with locks that linger.
-    pub(crate) lingers: Lingers,
     pub(crate) seatings: Seatings,
     /// All other members.
     pub(crate) peers: watch::Sender<Vec<Arc<Peer>>>,
@@ -133,7 +130,6 @@ impl NodeShell {
             me,
             name: config.me.clone(),
             shards: (0..SHARDS).map(place).collect(),
-            lingers: Lingers::default(),
             seatings,
             peers: watch::Sender::new(peers),
             backlog,
@@ -302,9 +298,6 @@ impl NodeShell {
             self.note_records(&mut shard, out);
         }
         drop(shard);
-        if std::mem::take(&mut out.lingers) {
-            self.lingers.note(index);
-        }
         for to in written {
             self.peer(to).inspect(|peer| peer.flush());
         }

@@ -137,10 +137,9 @@ pub(super) static TOP: Table = Table {
         key(
             "handovers",
             Count(0, u32::MAX as u64),
-            Default("6"),
-            "How many times each client that waits at this node may get a lock before the lock \
-             goes to another node that waits for it; with 0, one client gets it. Give all members \
-             the same number: the shares of their clients depend on it.",
+            Default("16"),
+            "How many times in a row a lock may pass between clients of this node while another \
+             node waits for it.",
         ),
         key(
             "drain",

@@ -47,7 +47,6 @@ impl Shard {
             return;
         }
         self.state = ShardState::Lapsed;
-        self.lingering.clear();
         self.early = EarlyMessages::default();
         for entry in self.table.iter_mut() {
             entry.lock.stop();

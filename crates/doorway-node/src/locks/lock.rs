@@ -2,16 +2,10 @@
 //! it.
 //!
 //! The clients of a node pass the lock among themselves without a message. While another node
-//! waits, they may do so only a limited number of times; then the lock moves on. The limit of such
-//! a visit is proportional to the number of clients that wait here when the visit begins, so the
-//! share of a node follows the number of its clients. A client that has just left may be about to
-//! ask again. If no other client waits and the visit has entries left, the lock may linger here for
-//! it; the shard decides for how long. Without that, a node with one client would get one entry a
-//! visit, however many entries each client of another node gets.
-//!
-//! A client may give up at any time. When the last one does, the request of the node is withdrawn,
-//! if the algorithm can do that: a request that nobody wants must not keep other nodes waiting. If
-//! it cannot, the request stays open, and a grant that no client wants is released at once.
+//! waits, they may do so only a limited number of times; then the lock moves on. A client may give
+//! up at any time. When the last one does, the request of the node is withdrawn, if the algorithm
+//! can do that: a request that nobody wants must not keep other nodes waiting. If it cannot, the
+//! request stays open, and a grant that no client wants is released at once.
 
 use std::collections::VecDeque;
 
@@ -58,13 +52,10 @@ pub struct Lock<M: ?Sized> {
     /// Present only while a client waits or a request of this node is open, because most locks are
     /// free or held without contention.
     wait: Option<Box<Wait>>,
-    /// How many more clients may enter while another node waits; 0 while the node holds nothing.
-    left: u32,
+    /// Grants since the node entered, or since no other node was waiting.
+    turns: u32,
     /// No client of this node may enter for now, and the node does not ask for the lock.
     shut: bool,
-    /// The node holds the lock for a client that may be about to ask again, although no client is
-    /// inside and another node waits.
-    lingers: bool,
 }
 
 /// What a lock needs while clients wait for it.
@@ -81,16 +72,15 @@ where
     Box<M>: Clone,
 {
     fn clone(&self) -> Self {
-        let Self { machine, inside, wait, left, shut, lingers } = self;
+        let Self { machine, inside, wait, turns, shut } = self;
         let (machine, inside, wait) = (machine.clone(), inside.clone(), wait.clone());
-        Self { machine, inside, wait, left: *left, shut: *shut, lingers: *lingers }
+        Self { machine, inside, wait, turns: *turns, shut: *shut }
     }
 }
 
 impl<M: ?Sized> Default for Lock<M> {
     fn default() -> Self {
-        let (inside, wait) = (SmallVec::new(), None);
-        Self { machine: None, inside, wait, left: 0, shut: false, lingers: false }
+        Self { machine: None, inside: SmallVec::new(), wait: None, turns: 0, shut: false }
     }
 }
 
@@ -105,7 +95,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         out: &mut LockEffects,
     ) -> Result<(), Fault> {
         self.machine = Some(machine);
-        self.left = self.quota(rule);
+        self.turns = 0;
         if let Some(wait) = &mut self.wait {
             wait.unheard.clear();
         }
@@ -115,7 +105,6 @@ impl<M: Machine + ?Sized> Lock<M> {
     /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
-        (self.left, self.lingers) = (0, false);
         // The numbers of nodes mean others in the next view.
         if let Some(wait) = &mut self.wait {
             wait.unheard.clear();
@@ -197,7 +186,7 @@ impl<M: Machine + ?Sized> Lock<M> {
             let sent = out.sends.len();
             let entered = machine.acquire(&rule.group, mode, &mut out.sends)?;
             if entered {
-                self.left = self.quota(rule);
+                self.turns = 0;
                 out.entries += 1;
             }
             self.track_unheard(sent, out);
@@ -219,7 +208,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
         let Some(machine) = self.machine.as_mut() else { return Ok(()) };
         if machine.may_acquire(&rule.group, mode) && machine.try_acquire(&rule.group, mode)? {
-            self.left = self.quota(rule);
+            self.turns = 0;
             out.entries += 1;
             self.record(|| LockEvent::Acquire(mode), true, out.sends.len(), out);
         }
@@ -237,7 +226,6 @@ impl<M: Machine + ?Sized> Lock<M> {
     ) -> Result<bool, Fault> {
         if let Some(at) = self.inside.iter().position(|(inside, _)| *inside == client) {
             self.inside.remove(at);
-            self.lingers = self.may_linger(rule);
         } else if let (Some(at), Some(wait)) = (self.place(client), &mut self.wait) {
             wait.queue.remove(at);
         } else {
@@ -245,12 +233,6 @@ impl<M: Machine + ?Sized> Lock<M> {
         }
         self.settle(rule, out)?;
         Ok(true)
-    }
-
-    /// The lock lingers no longer: if no client has come back, it goes to the node that waits.
-    pub fn end_linger(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
-        self.lingers = false;
-        self.settle(rule, out)
     }
 
     /// A message of another member has arrived.
@@ -267,7 +249,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         if let Some(wait) = &mut self.wait {
             wait.unheard.remove(from);
         }
-        self.account(rule, entered, sent, out);
+        self.account(entered, sent, out);
         self.record(|| LockEvent::Receive { from }, entered, sent, out);
         self.settle(rule, out)
     }
@@ -283,9 +265,7 @@ impl<M: Machine + ?Sized> Lock<M> {
                 self.wait.as_mut().and_then(|wait| wait.queue.pop_front());
             }
             self.wait.take_if(|wait| wait.queue.is_empty() && wait.unheard.is_empty());
-            // A client that waits now cannot use what the node holds.
-            self.lingers &= self.waiters() == 0;
-            let spare = self.spare(rule) && !self.lingers;
+            let spare = self.spare(rule);
             let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
@@ -299,30 +279,11 @@ impl<M: Machine + ?Sized> Lock<M> {
             } else if next.is_none() && machine.may_withdraw() {
                 (machine.withdraw(&rule.group, &mut out.sends)?, LockEvent::Withdraw)
             } else {
-                if machine.held() == 0 {
-                    self.left = 0;
-                }
                 return Ok(());
             };
-            self.account(rule, entered, sent, out);
+            self.account(entered, sent, out);
             self.record(|| event, entered, sent, out);
         }
-    }
-
-    /// How many clients may enter in a visit that begins now, while another node waits: each client
-    /// that waits here may enter [`Rule::handovers`] times, and one client in any case.
-    fn quota(&self, rule: &Rule) -> u32 {
-        let waiters = u32::try_from(self.waiters().max(1)).unwrap_or(u32::MAX);
-        rule.handovers.saturating_mul(waiters).max(1)
-    }
-
-    /// May the node hold the lock for the client that has just left? Only while another node waits
-    /// does it matter, and only if the visit has entries left.
-    fn may_linger(&self, rule: &Rule) -> bool {
-        let Some(machine) = self.machine.as_ref() else { return false };
-        let free = self.inside.is_empty() && self.waiters() == 0 && !self.shut;
-        let alone = !rule.info.permits && machine.mode() == Mode::Exclusive;
-        !rule.linger.is_zero() && free && alone && self.left > 0 && machine.wanted()
     }
 
     /// May one more client enter in this mode? The node must hold enough, and the lock must not be
@@ -334,7 +295,7 @@ impl<M: Machine + ?Sized> Lock<M> {
         } else {
             mode == Mode::Shared && self.inside.iter().all(|(_, mode)| *mode == Mode::Shared)
         };
-        room && !self.shut && (self.left > 0 || !machine.wanted())
+        room && !self.shut && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
     }
 
     /// Does the node hold a permit that no client uses?
@@ -353,11 +314,8 @@ impl<M: Machine + ?Sized> Lock<M> {
         let admits = self.admits(rule, mode);
         if admits {
             self.inside.push((client, mode));
-            self.lingers = false;
             let wanted = self.machine.as_ref().is_some_and(|machine| machine.wanted());
-            // The visit begins when another node waits. Until then, it begins anew each time.
-            let left = if wanted { self.left } else { self.quota(rule) };
-            self.left = left.saturating_sub(1);
+            self.turns = if wanted { self.turns.saturating_add(1) } else { 1 };
             out.granted.push(client);
         }
         admits
@@ -365,13 +323,13 @@ impl<M: Machine + ?Sized> Lock<M> {
 
     /// Account for a step of the state machine: whether it entered, and what it sent after the
     /// first `sent` messages.
-    fn account(&mut self, rule: &Rule, entered: bool, sent: usize, out: &mut LockEffects) {
+    fn account(&mut self, entered: bool, sent: usize, out: &mut LockEffects) {
         if entered {
             out.entries += 1;
             // An entry that no client uses is released at once. It must not reset the count of the
             // clients that hold other permits.
             if self.waiters() > 0 {
-                self.left = self.quota(rule);
+                self.turns = 0;
             }
         }
         self.track_unheard(sent, out);
@@ -450,15 +408,9 @@ impl<M: Machine + ?Sized> Lock<M> {
         self.machine.as_deref()
     }
 
-    /// Does the node hold the lock for a client that may be about to ask again? Then
-    /// [`Lock::end_linger`] must be called soon.
-    pub fn lingers(&self) -> bool {
-        self.lingers
-    }
-
-    /// Is the lock without clients of this node, and is it not held for one that may come back?
+    /// Is the lock without clients of this node?
     pub fn is_idle(&self) -> bool {
-        self.inside.is_empty() && self.waiters() == 0 && !self.lingers
+        self.inside.is_empty() && self.waiters() == 0
     }
 
     /// If the lock may be removed from memory: the number from which it must start again.

@@ -1,12 +1,9 @@
 //! Rules: with which algorithm, and how, a set of locks is served.
 
-use std::time::Duration;
-
 use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
 use doorway_protocol::Name;
 
-use super::linger::LINGER;
 use super::machine::{Fault, Machine, Sends, Typed};
 use crate::arrangement::{Deviation, arrange, coordinator};
 use crate::lock_rules::RuleConfig;
@@ -18,12 +15,9 @@ pub struct Rule {
     pub info: Info,
     /// The group, arranged as the algorithm needs it.
     pub group: Group,
-    /// How many times each client that waits at a node may enter before the lock goes to another
-    /// node that waits. If it is 0, one client of the node may enter.
+    /// How many times in a row the lock may pass between clients of one node while another node
+    /// waits.
     pub handovers: u32,
-    /// How long the lock may stay at a node for a client that has just left it, while another node
-    /// waits; 0 if it may not.
-    pub linger: Duration,
     begin: Begin,
     /// The names of the members, if each lock has a coordinator of its own.
     spread: Option<Vec<String>>,
@@ -96,7 +90,6 @@ impl Rule {
         let line = format!("locks `{}`: {}, {keys}", config.pattern, config.algorithm);
         Ok(Self {
             spread: arranged.spread.then(|| members.to_vec()),
-            linger: LINGER,
             arrangement: (!keys.is_empty()).then_some(line),
             keys,
             deviation: arranged.deviation,
@@ -108,8 +101,7 @@ impl Rule {
     #[doc(hidden)]
     pub fn with_begin(info: Info, group: Group, handovers: u32, begin: Begin) -> Self {
         let (spread, keys, arrangement, deviation) = (None, String::new(), None, None);
-        let linger = Duration::ZERO;
-        Self { info, group, handovers, linger, begin, spread, keys, arrangement, deviation }
+        Self { info, group, handovers, begin, spread, keys, arrangement, deviation }
     }
 
     /// The member that decides who enters a lock, if there is one.
@@ -201,6 +193,7 @@ impl Task for FindBegin {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
     use doorway_core::{Effects, Mode};

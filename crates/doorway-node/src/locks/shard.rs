@@ -94,8 +94,6 @@ pub struct Shard {
     /// The counters of rules that are not in force any more, by algorithm.
     pub(super) former_counters: BTreeMap<&'static str, LockCounters>,
     pub(super) effects: LockEffects,
-    /// The locks that linger, and until when.
-    pub(super) lingering: Vec<(u32, Duration)>,
 }
 
 impl Shard {
@@ -115,7 +113,6 @@ impl Shard {
             counters: vec![LockCounters::default(); seating.rules.iter().count()],
             former_counters: BTreeMap::new(),
             effects: LockEffects::default(),
-            lingering: Vec::new(),
             seating,
             keep_idle,
             lease: Duration::MAX,
@@ -173,8 +170,6 @@ impl Shard {
             self.clients.end(client, ended, &mut out.wakers);
             return (client, None);
         }
-        let entry = self.table.get_mut(slot.0);
-        entry.patience.asks(request.now, self.seating.rules[entry.rule as usize].linger);
         self.apply(slot.0, request.now, out, |lock, rule, effects| {
             lock.acquire(rule, client, request.mode, effects)
         });
@@ -435,12 +430,10 @@ impl Shard {
             out.wanted.push(entry.name.clone());
         }
         self.emit_record(at, now, out);
-        self.track_linger(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;
             if self.clock >= CLOCK_FULL {
                 self.state = ShardState::Exhausted;
-                self.lingering.clear();
                 self.table.iter_mut().for_each(|entry| entry.lock.stop());
             }
         }
@@ -483,7 +476,6 @@ impl Shard {
     ) {
         self.effects.clear();
         self.record_events(at, now, out, [LockEvent::Break(fault)]);
-        self.lingering.retain(|(lock, _)| *lock != at);
         let entry = self.table.get_mut(at);
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));

@@ -13,7 +13,6 @@ use rustc_hash::FxHasher;
 use slab::Slab;
 
 use super::book::RuleBook;
-use super::linger::Patience;
 use super::lock::Lock;
 use super::machine::{Fault, Machine};
 
@@ -43,8 +42,6 @@ pub(super) struct Entry {
     /// More clients are inside than its rule lets in: the rules have changed. Nobody enters in this
     /// view.
     pub(super) crowded: bool,
-    /// Is it worth while to hold the lock for clients that have just left it?
-    pub(super) patience: Patience,
 }
 
 impl Hash for Entry {
@@ -53,7 +50,7 @@ impl Hash for Entry {
         // Whether a lock was used matters only while it is in the queue.
         let (used, broken) = (*in_idle_queue && *used, self.broken.is_some());
         (name, lock, rule, pins, in_idle_queue, used, declared_held).hash(state);
-        (broken, self.crowded, self.patience).hash(state);
+        (broken, self.crowded).hash(state);
     }
 }
 
@@ -105,7 +102,6 @@ impl Table {
             declared_held: false,
             broken: None,
             crowded: false,
-            patience: Patience::default(),
         };
         let at = u32::try_from(self.entries.insert(entry));
         let at = at.expect("fewer than 2^32 locks fit into memory");

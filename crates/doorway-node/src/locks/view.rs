@@ -60,7 +60,6 @@ impl Shard {
                 held.push(HeldLock { lock: entry.name.clone(), mode, permits });
             }
         }
-        self.lingering.clear();
         self.table.drop_idle();
         held
     }
@@ -147,7 +146,6 @@ impl Shard {
     /// enters again.
     pub fn end(&mut self, out: &mut ShardEffects) {
         self.state = ShardState::Ended;
-        self.lingering.clear();
         self.table.iter_mut().for_each(|entry| entry.lock.stop());
         self.early = EarlyMessages::default();
         let table = &self.table;

@@ -1,19 +1,14 @@
 //! Shards under thousands of random schedules: clients that acquire, try, give up and leave, locks
 //! that are forgotten, and views that begin and are overtaken meanwhile.
 
-use std::time::Duration;
-
 use doorway_node::locks::Rule;
 
 use crate::crowd::Crowd;
 
-/// The rules of a group: every kind of algorithm, and hand-overs from none to three. Locks may
-/// linger for clients that have just left.
+/// The rules of a group: every kind of algorithm, and hand-overs from none to three.
 fn rules(size: usize) -> Vec<Rule> {
     let rule = |(algorithm, permits, handovers)| {
-        let mut rule = Rule::new(algorithm, size, permits, handovers).expect("a rule");
-        rule.linger = Duration::from_millis(1);
-        rule
+        Rule::new(algorithm, size, permits, handovers).expect("a rule")
     };
     let rules = [
         ("carvalho-roucairol", 1, 0),

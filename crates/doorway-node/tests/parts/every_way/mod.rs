@@ -29,8 +29,6 @@ pub(crate) enum Event {
     Leave(u8),
     /// The oldest message from a node, by its number, arrives.
     Arrive(u32, u32),
-    /// The lock lingers at a node no longer.
-    EndLinger(u32),
 }
 
 /// A state: a part for each node, a channel for each pair of nodes, the highest fence of an
@@ -83,11 +81,6 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
                 events.extend([Event::Ask(number), Event::Try(number)]);
             }
         }
-        for node in 0..self.size {
-            if parts.node(row[node]).lingers() {
-                events.push(Event::EndLinger(node as u32));
-            }
-        }
         for from in 0..self.size {
             for to in 0..self.size {
                 if !parts.messages(row[self.line(from, to)]).is_empty() {
@@ -107,7 +100,6 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
                 row[line] = rest;
                 (to as usize, Some(first))
             }
-            Event::EndLinger(node) => (node as usize, None),
             Event::Ask(client)
             | Event::Try(client)
             | Event::GiveUp(client)

@@ -18,8 +18,6 @@ pub(crate) struct Node<A> {
     asks: Vec<u8>,
     /// Grants in a row that passed between clients of this node while another node waited.
     row: u32,
-    /// How many of them there may be, by the number of clients that waited when the node entered.
-    most: u32,
 }
 
 impl<A: Algorithm> Node<A> {
@@ -39,10 +37,6 @@ impl<A: Algorithm> Node<A> {
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
         self.lock.is_idle() && machine.is_none_or(|m| m.held() == 0 && m.waiting().is_none())
-    }
-
-    pub(crate) fn lingers(&self) -> bool {
-        self.lock.lingers()
     }
 
     fn wanted(&self) -> bool {
@@ -92,7 +86,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         }
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
-        self.nodes.put((me, Node { lock, clock: 0, asks, row: 0, most: 0 }))
+        self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
     }
 
     pub(crate) fn node(&self, part: u32) -> &Node<A> {
@@ -149,21 +143,13 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
             start(&mut node.lock, me, self.rule, &mut moves)?;
         }
         act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
-        let granted = moves.granted.len() as u32;
         if moves.entries > 0 || !wanted || !node.wanted() {
             node.row = 0;
-            if granted > 0 {
-                let crowd = node.lock.waiters() as u32 + granted;
-                node.most = (self.rule.handovers * crowd).saturating_sub(granted);
-            }
         } else {
-            node.row += granted;
+            node.row += moves.granted.len() as u32;
         }
-        if node.row > node.most {
+        if node.row > self.rule.handovers {
             return Err(format!("{} hand-overs while another node waits", node.row));
-        }
-        if node.lingers() && (node.row == node.most || node.lock.inside().next().is_some()) {
-            return Err("the lock lingers although nobody may use it, or somebody does".to_owned());
         }
         let mut grants = Vec::new();
         for ClientId(client) in moves.granted {
@@ -211,7 +197,6 @@ fn act<A: Algorithm>(
         Event::GiveUp(client) | Event::Leave(client) => {
             lock.leave(rule, ClientId(client.into()), moves).map(|was| assert!(was))
         }
-        Event::EndLinger(_) => lock.end_linger(rule, moves),
         Event::Arrive(from, _) => {
             let (clock, payload) = message.expect("a message arrives");
             node.clock = node.clock.max(clock);

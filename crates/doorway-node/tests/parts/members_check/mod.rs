@@ -114,7 +114,7 @@ fn suzuki(size: usize) -> Rule {
 /// A process is killed at any time. Its client lives on, and reclaims its lock at the next process.
 #[test]
 fn a_process_is_killed() {
-    assert_eq!(holds(budget(2, 1, 0, 1)), 11_640);
+    assert_eq!(holds(budget(2, 1, 0, 1)), 11_704);
     holds(Setting { rule: carvalho, ..budget(2, 1, 0, 1) });
     holds(Setting { rule: suzuki, ..budget(2, 1, 0, 1) });
 }
@@ -122,14 +122,14 @@ fn a_process_is_killed() {
 /// The lease of a running process ends at any time, and the process joins again.
 #[test]
 fn a_lease_ends() {
-    assert_eq!(holds(budget(2, 0, 1, 1)), 3280);
+    assert_eq!(holds(budget(2, 0, 1, 1)), 3330);
     holds(Setting { rule: carvalho, ..budget(2, 0, 1, 1) });
     holds(Setting { rule: suzuki, ..budget(2, 0, 1, 1) });
 }
 
 #[test]
 fn a_member_is_evicted() {
-    assert_eq!(holds(Setting { evictions: 1, ..budget(2, 0, 0, 1) }), 2902);
+    assert_eq!(holds(Setting { evictions: 1, ..budget(2, 0, 0, 1) }), 2952);
 }
 
 /// Two members lose the connection with each other for good, and one of them is evicted.

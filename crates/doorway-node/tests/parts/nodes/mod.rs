@@ -13,9 +13,6 @@ use doorway_protocol::NamePattern;
 /// The time at which everything happens.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
 
-/// A time at which every lock has lingered for long enough.
-pub(crate) const LATER: Duration = Duration::from_secs(2);
-
 /// One shard of each node of a group, and the messages between them.
 pub(crate) struct Nodes {
     pub(crate) shards: Vec<Shard>,
@@ -85,11 +82,6 @@ impl Nodes {
             self.lines.remove(&(from, to));
         }
         self.act(to.0, |shard, out| shard.receive(from, &step, NOW, out));
-    }
-
-    /// Let no lock of a node linger any longer.
-    pub(crate) fn end_lingers(&mut self, node: u32) {
-        self.act(node, |shard, out| shard.end_lingers(LATER, out));
     }
 
     /// Deliver all messages, and return how many there were.

@@ -76,7 +76,7 @@ fn a_crash_at_any_moment() {
 #[test]
 fn crashes_and_views_asked_for_among_two() {
     let setting = Setting { crashes: 2, raises: 1, ..setting(liberal(2)) };
-    assert_eq!(holds(setting), 221_416);
+    assert_eq!(holds(setting), 227_821);
 }
 
 /// Crashes and requested views among three nodes, of which one has a client.
