@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::connect(&Endpoint::resolve(None)?, &Options::default().keep())?;
     let mut last = None;
     for _ in 0..1000 {
-        let grant = client.acquire("counter").enter()?; // Only the first time asks the node.
+        let grant = client.acquire("counter").enter()?; // Only the first entry asks the node.
         assert!(last < Some(grant.fence()));
         last = Some(grant.fence());
         grant.release()?;

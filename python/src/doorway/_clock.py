@@ -50,7 +50,7 @@ class _Reading:
         self.boot = boot
         self.raw = raw
         self.moment = moment
-        #: The reading after this one, by 0. Of several threads that add one, only the first does.
+        #: The next reading, under the key 0. Of several threads that add one, only the first does.
         self.next: Dict[int, "_Reading"] = {}
 
 
@@ -66,7 +66,7 @@ class LeaseClock:
     STEP = MS
 
     def __init__(self) -> None:
-        #: One of the last readings.
+        #: One of the last readings. There may be later ones after it.
         self._last = _Reading(0, 0, 0)
 
     def read(self, clocks: Callable[[], Tuple[int, int]]) -> int:

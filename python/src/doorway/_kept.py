@@ -14,7 +14,7 @@ In all other cases the client releases the lock, and asks for it again.
 Any thread may enter and leave a kept lock, while the thread that drives the session takes the lock
 away. None of them waits for another one, and an exception that a signal raises must not find a lock
 half entered. So the history of a kept lock is a list of steps, and the next step is decided once: by
-``dict.setdefault``, which the interpreter does in one piece. Whose value is there after that has made
+``dict.setdefault``, which the interpreter does in one piece. The thread whose value is stored has made
 the step.
 """
 
@@ -45,7 +45,7 @@ class Grant(NamedTuple):
     base: int
     #: The fence by which the program knows it. It is another one if the lock was kept.
     fence: int
-    #: What the thread that has entered a kept lock finds its entry by, if it entered by itself.
+    #: The object by which an entry that was made without the node can be found.
     entry: object = None
 
 
@@ -77,8 +77,7 @@ class Kept:
 
     def enter(self, entry: object) -> Optional[int]:
         """Enter the lock, and return the fence; none if the client is inside, or does not keep the
-        lock any more. The entry can be found by ``entry``, a new object, from the moment on in which
-        it is made."""
+        lock any more. The entry can be found by ``entry``, a new object, as soon as it is made."""
         steps, step = self._steps, len(self._steps)
         if step % 2 or steps[step - 1] is _CLOSED or steps.setdefault(step, entry) is not entry:
             return None
@@ -92,7 +91,7 @@ class Kept:
         return is_next and self._steps.setdefault(step, left) is left
 
     def close(self) -> Optional[Grant]:
-        """End all this: nobody enters or leaves any more. Returns the grant if the client is
+        """Close the lock: nobody enters or leaves any more. Returns the grant if the client is
         inside."""
         while True:
             step = len(self._steps)

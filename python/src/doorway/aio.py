@@ -545,7 +545,11 @@ async def _reenter(
     entry = object()
     try:
         fence = session.reenter(ask, entry, on_lost)
-        return None if fence is None else Grant(client, session, ask.lock, fence)
+        if fence is not None:
+            return Grant(client, session, ask.lock, fence)
+        # If the lock was entered in vain, it is given back before it is asked for again.
+        session.take_back(entry)
+        return None
     except BaseException:  # Such as KeyboardInterrupt.
         if session.process == os.getpid():
             session.take_back(entry)
