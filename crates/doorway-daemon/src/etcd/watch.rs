@@ -105,7 +105,7 @@ impl Calls {
             let mut listener = self.listener(&lock)?;
             let mut before = None;
             loop {
-                let now = self.first_of(&lock).await?;
+                let now = until_known(|| self.first_of(&lock)).await?;
                 if let Some(kv) = now.clone().filter(|kv| before.as_ref() != Some(kv)) {
                     let header = self.header(kv.mod_revision);
                     let response = LeaderResponse { header, kv: Some(kv) };
@@ -197,15 +197,7 @@ impl Calls {
         let mut before: Option<KeyValue> = None;
         let mut first = true;
         loop {
-            let now = match self.watched_key(watched).await {
-                Ok(now) => now,
-                // Nothing is told that is not known.
-                Err(status) if status.code == Code::Unavailable => {
-                    sleep(PAUSE).await;
-                    continue;
-                }
-                Err(status) => return Err(status),
-            };
+            let now = until_known(|| self.watched_key(watched)).await?;
             let mut events = Vec::new();
             let known =
                 first && now.as_ref().is_some_and(|kv| start == 0 || kv.mod_revision < start);
@@ -244,6 +236,20 @@ impl Calls {
             before = now;
             first = false;
             changed(&mut listener, lock).await;
+        }
+    }
+}
+
+/// Ask until the answer is known, because nothing is told that is not known: the holder may be
+/// about to change, or its node may be away.
+async fn until_known<T, F>(ask: impl Fn() -> F) -> Result<T, Status>
+where
+    F: Future<Output = Result<T, Status>>,
+{
+    loop {
+        match ask().await {
+            Err(status) if status.code == Code::Unavailable => sleep(PAUSE).await,
+            known => return known,
         }
     }
 }
