@@ -53,9 +53,10 @@ impl NodeLease {
 
     /// The longest TTL of a client that sends heartbeats. A node counts on nine tenths of its own
     /// lease and renews it every tenth of it. So a renewal may be late by four tenths before
-    /// answers wait, which is enough to elect another leader.
+    /// answers wait, which is enough to elect another leader. But clients on a busy machine need a
+    /// second, so a lease of less than 2.5 s leaves less time for that.
     fn longest_ttl(self) -> Duration {
-        self.length * 2 / 5
+        (self.length * 2 / 5).max(Duration::from_secs(1)).min(self.length / 2)
     }
 }
 

@@ -8,8 +8,9 @@ use super::*;
 /// The length of the node's lease, in milliseconds.
 const LEASE: u64 = 2000;
 
-/// The longest TTL of a client that sends heartbeats: two fifths of a lease, less than [`TTL`].
-const MOST: u32 = 800;
+/// The longest TTL of a client that sends heartbeats: half of a lease that is as short as this one,
+/// which is less than [`TTL`].
+const MOST: u32 = 1000;
 
 /// The longest lease that the node can promise by itself: seven tenths of its own.
 const MOST_OF_A_LEASE: u32 = 1400;
@@ -63,14 +64,16 @@ fn a_session_that_lives_with_its_process_outlives_the_silence_of_its_client() {
 #[test]
 fn answers_go_on_while_a_renewal_is_four_tenths_of_a_lease_late() {
     let mut node = node();
+    let length = Duration::from_secs(4);
     // A node counts on nine tenths of its lease.
-    node.lease(0, LEASE * 9 / 10);
-    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.step(0, Input::Lease(NodeLease { until: at(3_600), length }));
+    let connection = node.connect(0, From::Network(1));
+    let opening = Opening::New { ttl_ms: 60_000, life: CONNECTION };
+    assert_eq!(welcome(&node.hello(0, connection, From::Network(1), opening)).ttl_ms, 1_600);
     // The renewal was due after one tenth.
-    let late = LEASE / 10 + LEASE * 4 / 10;
-    let out = node.request(late, connection, Request::Alive(1));
+    let out = node.request(2_000, connection, Request::Alive(1));
     assert_eq!(told(&out), [(connection, Reply::Alive(1))]);
-    assert_eq!(told(&node.request(late + 1, connection, Request::Alive(2))), []);
+    assert_eq!(told(&node.request(2_001, connection, Request::Alive(2))), []);
 }
 
 #[test]
