@@ -53,8 +53,8 @@ impl NodeLease {
 
     /// The longest TTL of a client that sends heartbeats. A node counts on nine tenths of its own
     /// lease and renews it every tenth of it. So a renewal may be late by four tenths before
-    /// answers wait, which is enough to elect another leader. But clients on a busy machine need a
-    /// second, so a lease of less than 2.5 s leaves less time for that.
+    /// answers wait, which is enough to elect another leader. But clients lost their locks at
+    /// restarts with a TTL of 0.8 s, so a lease of less than 2.5 s leaves less time for that.
     fn longest_ttl(self) -> Duration {
         (self.length * 2 / 5).max(Duration::from_secs(1)).min(self.length / 2)
     }
