@@ -20,6 +20,7 @@ mod group;
 mod kept;
 mod killed;
 mod memory;
+mod names;
 mod ours;
 mod pairs;
 mod servers;
@@ -76,11 +77,12 @@ impl Extent {
 type Part = (&'static str, fn(Extent, &Servers, &mut Table));
 
 /// What is measured in each placement.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("one", pairs::one_client),
     ("many", pairs::many_clients),
     ("crowd", crowd::measure),
     ("spread", spread::measure),
+    ("names", names::measure),
     ("kept", kept::measure),
     ("killed", killed::measure),
     ("command", command::measure),
