@@ -6,19 +6,29 @@ use crate::files::File;
 ///
 /// A program that uses the client compiles none of the algorithms, because the client depends on
 /// the protocol and the protocol on nothing here.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("doorway-client", &["doorway-protocol"]),
     ("doorway-core", &[]),
-    ("doorway-daemon", &["doorway-members", "doorway-node", "doorway-page", "doorway-protocol"]),
+    (
+        "doorway-daemon",
+        &[
+            "doorway-members",
+            "doorway-node",
+            "doorway-page",
+            "doorway-protocol",
+            "doorway-sessions",
+        ],
+    ),
     ("doorway-lab", &["doorway-core", "doorway-protocol", "doorway-search"]),
     ("doorway-members", &["doorway-node"]),
     ("doorway-node", &["doorway-core", "doorway-protocol"]),
     ("doorway-page", &["doorway-core", "doorway-lab", "doorway-threads"]),
     ("doorway-protocol", &[]),
     ("doorway-search", &[]),
+    ("doorway-sessions", &["doorway-node", "doorway-protocol"]),
     (
         "doorway-simulation",
-        &["doorway-client", "doorway-core", "doorway-daemon", "doorway-node", "doorway-protocol"],
+        &["doorway-client", "doorway-core", "doorway-node", "doorway-protocol", "doorway-sessions"],
     ),
     ("doorway-threads", &["doorway-search"]),
 ];

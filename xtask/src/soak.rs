@@ -26,46 +26,8 @@ const TABLE_BEGIN: &str = "<!-- bugs: written by `cargo xtask soak --bugs` -->\n
 const TABLE_END: &str = "<!-- end of bugs -->\n";
 
 /// The crates that a run consists of, and the explorer, which tests of the node depend on.
-const CRATES: [&str; 7] = ["client", "core", "daemon", "node", "protocol", "search", "simulation"];
-
-/// The daemon without its doors, so that a build takes seconds: the state machine of sessions, the
-/// ledger, and what they need.
-const DAEMON: &str = "\
-//! The parts of the daemon that the simulation runs.
-#![allow(dead_code, reason = \"the doors are missing\")]
-pub mod clock;
-mod identity;
-pub mod ledger;
-pub mod principal;
-mod secret;
-pub mod sessions;
-pub mod service {
-    //! What connections have yet to write.
-    pub mod outbox;
-}
-pub mod settings {
-    //! The settings that concern clients.
-    mod clients;
-    pub use clients::{ClientSettings, Limits};
-}
-";
-
-/// What these parts depend on.
-const DEPENDENCIES: [&str; 13] = [
-    "crc32fast",
-    "doorway-node",
-    "doorway-protocol",
-    "hashbrown",
-    "parking_lot",
-    "postcard",
-    "rustc-hash",
-    "rustix",
-    "serde",
-    "subtle",
-    "thiserror",
-    "tokio",
-    "tracing",
-];
+const CRATES: [&str; 7] =
+    ["client", "core", "node", "protocol", "search", "sessions", "simulation"];
 
 /// Run seeds; the options are those of the program.
 pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
@@ -129,17 +91,20 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 /// Copy what the simulation consists of. Files that have not changed keep their times, so that
 /// cargo builds only what has. An interrupted trial may have left a patch, and that is undone here.
 fn copy(tree: &Path) -> anyhow::Result<()> {
+    // A crate of an earlier copy that is not needed any more would still be built.
+    for entry in fs::read_dir(tree.join("crates")).into_iter().flatten() {
+        let path = entry?.path();
+        if !CRATES.iter().any(|name| path.ends_with(format!("doorway-{name}"))) {
+            fs::remove_dir_all(path)?;
+        }
+    }
     let wanted = |path: &str| {
         let of_crate = |name: &&str| path.starts_with(&format!("crates/doorway-{name}/"));
         ["Cargo.toml", "Cargo.lock"].contains(&path) || CRATES.iter().any(of_crate)
     };
     for file in files::all()?.into_iter().filter(|file| wanted(&file.path)) {
-        let text = match file.path.as_str() {
-            "Cargo.toml" => file.text.replace(", \"xtask\"]", "]"),
-            "crates/doorway-daemon/src/lib.rs" => DAEMON.to_owned(),
-            "crates/doorway-daemon/Cargo.toml" => manifest(&file.text),
-            _ => file.text,
-        };
+        let is_workspace = file.path == "Cargo.toml";
+        let text = if is_workspace { file.text.replace(", \"xtask\"]", "]") } else { file.text };
         let to = tree.join(&file.path);
         if fs::read_to_string(&to).ok().as_ref() != Some(&text) {
             fs::create_dir_all(to.parent().unwrap_or(tree))?;
@@ -147,27 +112,6 @@ fn copy(tree: &Path) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The manifest of the daemon without the dependencies of what is missing.
-fn manifest(text: &str) -> String {
-    let of = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_owned();
-    let mut table = "";
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        if line.starts_with('[') {
-            table = line;
-        }
-        let kept = match table {
-            "[package]" | "[lints]" => true,
-            "[dependencies]" => line.starts_with('[') || DEPENDENCIES.contains(&of(line).as_str()),
-            _ => false,
-        };
-        if kept {
-            lines.push(line);
-        }
-    }
-    lines.join("\n") + "\n"
 }
 
 fn patch(tree: &Path, patch: &Path, back: bool) -> anyhow::Result<()> {

@@ -7,21 +7,17 @@
 
 pub mod ca;
 pub mod certificate;
-pub mod clock;
 mod described_value;
 mod directory;
 pub mod doctor;
 pub mod etcd;
 pub mod http;
-mod identity;
-pub mod ledger;
 pub mod listen;
 pub mod log;
 mod log_limit;
 pub mod members;
 mod metrics;
 mod native;
-pub mod principal;
 // The examples of the repository's README. They are tested here because this crate's tests know
 // the client and the node.
 #[cfg(doctest)]
@@ -29,10 +25,8 @@ pub mod principal;
 mod readme {}
 pub mod redis;
 pub mod reload;
-mod secret;
 pub mod serve;
 pub mod service;
-pub mod sessions;
 pub mod settings;
 mod socket;
 pub mod tls;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::{MAGIC, Scope};
+use doorway_sessions::principal::{Principal, Rights};
 use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -30,7 +31,6 @@ use crate::etcd;
 use crate::http::{self, Problem};
 use crate::log_limit::LogLimit;
 use crate::native;
-use crate::principal::{Principal, Rights};
 use crate::redis;
 use crate::reload::Current;
 use crate::service::{Entry, Peer, Process, Service};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Moment;
+use doorway_sessions::clock::Moment;
 
 /// Does something at most once a second.
 #[derive(Debug)]

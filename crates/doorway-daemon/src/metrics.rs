@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use doorway_node::NodeCounters;
 use doorway_protocol::{MembersReport, SeatRole, SeatState};
+use doorway_sessions::{Counters, WAITS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
     DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, NoLabelSet, text,
@@ -18,7 +19,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::service::Service;
-use crate::sessions::{Counters, WAITS};
 use crate::tls::{Certificates, TlsFile};
 
 /// The metrics of a service.

@@ -13,15 +13,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use doorway_protocol::{Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request};
+use doorway_sessions::outbox::{Found, Outbox};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::{refusal, stopping};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::time::{Sleep, sleep, timeout};
 
 use crate::listen::Doors;
 use crate::log_limit::LogLimit;
-use crate::principal::Principal;
-use crate::service::outbox::{Found, Outbox};
 use crate::service::{Connected, Entry, Peer, Service};
-use crate::sessions::refusals::{refusal, stopping};
 use requests::Requests;
 
 /// How long a client may take to send its hello.
@@ -288,7 +288,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 continue; // A grant that nobody learns of would only keep others out.
             }
             by_sessions |= requests.handle(connected, request);
-            if self.outbox.len() > ENOUGH {
+            if self.outbox.bytes() > ENOUGH {
                 break;
             }
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use doorway_node::members::BoxedFuture;
 use doorway_node::{EndReason, StartError, TlsConfig};
 use doorway_protocol::Scope;
+use doorway_sessions::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use tokio::net::TcpListener;
@@ -16,7 +17,6 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::directory::{self, take_private};
-use crate::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
 use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_unix, reserve};
 use crate::members::Members;
 use crate::service::{Service, TURNED};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use doorway_daemon::sessions::{Answer, Call};
 use doorway_protocol::{Fence, Name};
+use doorway_sessions::{Answer, Call};
 
 use crate::client::ClientEvent;
 use crate::log::Log;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 
-use doorway_daemon::ledger::LedgerFile;
 use doorway_node::views::EpochDirectory;
+use doorway_sessions::ledger::LedgerFile;
 
 use crate::random::Random;
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doorway_sessions::standing::lease_number;
+use doorway_sessions::{Answer, Call, LeaseOpening};
 use tokio::sync::Semaphore;
 
 use super::home::{Client, HomeCall, HomeReply, KeyAsk, KeyState};
@@ -18,8 +20,6 @@ use super::routes::Routes;
 use super::status::{Code, Status};
 use super::{kv, label};
 use crate::service::secret;
-use crate::sessions::standing::lease_number;
-use crate::sessions::{Answer, Call, LeaseOpening};
 
 /// The time to live of the lease that a lock gets if its client names none, in seconds. Nobody
 /// renews it.

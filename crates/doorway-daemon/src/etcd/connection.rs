@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_sessions::principal::Principal;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::server::conn::{http1, http2};
@@ -33,7 +34,6 @@ use crate::http::{self, Problem};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
 use crate::native::HELLO;
-use crate::principal::Principal;
 use crate::service::{Connected, Peer};
 
 /// What a connection of HTTP/2 begins with.

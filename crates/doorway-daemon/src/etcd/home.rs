@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_protocol::{Ask, Code as RefusalCode, Fence, Mode, Name, Wait};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::standing::StandingKey;
+use doorway_sessions::{Answer, Call, StandingAsk};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
@@ -20,10 +23,7 @@ use super::ids::{self, Home, Revisions};
 use super::messages::KeyValue;
 use super::status::{Code, Status};
 use super::{keys, label};
-use crate::principal::Principal;
 use crate::service::{ASKING, Service, secret};
-use crate::sessions::standing::StandingKey;
-use crate::sessions::{Answer, Call, StandingAsk};
 
 /// How long a transaction waits until its request is granted. Then the client is told to wait for
 /// its predecessor.
@@ -728,5 +728,5 @@ fn random() -> u32 {
 
 fn since_2026() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    crate::clock::ms(now).saturating_sub(BEGINNING_MS)
+    doorway_sessions::clock::ms(now).saturating_sub(BEGINNING_MS)
 }

@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sessions::standing::LEASE_BITS;
+use doorway_sessions::standing::LEASE_BITS;
 
 const MARK: u64 = 1 << 62;
 const HOME_BITS: u32 = 62 - LEASE_BITS;

@@ -1,6 +1,7 @@
 //! Keys: transactions, ranges, puts and deletes.
 
 use doorway_protocol::{Fence, Holder, Name};
+use doorway_sessions::principal::Right;
 
 use super::calls::Calls;
 use super::home::{HomeCall, HomeReply, KeyAsk, KeyState};
@@ -13,7 +14,6 @@ use super::messages::{
 use super::routes::Owner;
 use super::shapes::{Guard, Op, Transaction};
 use super::status::{Code, Status};
-use crate::principal::Right;
 use crate::service::ListOrder;
 
 /// How many locks a range lists at most.

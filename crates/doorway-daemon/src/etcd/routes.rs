@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::{Holder, Name, NamePattern};
+use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
 use serde::{Deserialize, Serialize};
 
 use super::home::{Client, HomeCall, HomeReply, Homes, KeyState};
 use super::label;
 use super::status::{Code, Status};
-use crate::principal::{Allowed, Principal, Right, Rights};
 use crate::service::Service;
 
 /// A call as it is passed on, with the client that the other node has to trust.

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::Name;
+use doorway_sessions::allowed;
+use doorway_sessions::principal::Right;
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -29,9 +31,7 @@ use super::messages::{
 };
 use super::status::{Code, Status};
 use super::wire::{Message as _, Named};
-use crate::principal::Right;
 use crate::service::Listener;
-use crate::sessions::allowed;
 
 /// How many keys one stream may watch at a time.
 const WATCHES: usize = 256;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::extract::{Extension, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use doorway_protocol::{Name, NamePattern};
+use doorway_sessions::principal::{Principal, Right};
 use futures_util::stream::{Stream, unfold};
 use serde::Serialize;
 use tokio::sync::broadcast::error::RecvError;
@@ -17,7 +18,6 @@ use super::extract::UrlQuery;
 use super::gate::Caller;
 use super::problem::Problem;
 use super::schemas::{EventsQuery, GrantEvent, MissedEvents, ViewEvent};
-use crate::principal::{Principal, Right};
 use crate::service::{self, EventKind, Listener};
 
 /// How often a heartbeat is sent when nothing happens, so that a dead connection is noticed.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use data_encoding::BASE64;
+use doorway_sessions::principal::Principal;
 
 use super::Connection;
 use super::api::Api;
@@ -16,7 +17,6 @@ use super::page;
 use super::problem::{Kind, Problem};
 use crate::listen::Doors;
 use crate::members::audit::Operator;
-use crate::principal::Principal;
 use crate::settings::Settings;
 
 /// The client that sent a request.

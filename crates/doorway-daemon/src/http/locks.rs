@@ -5,6 +5,8 @@ use std::time::Duration;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use doorway_protocol::{Ask, Mode, Name, Wait};
+use doorway_sessions::clock::ms;
+use doorway_sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk, LeaseKey};
 
 use super::api::{Api, Problems};
 use super::extract::{Json, Lock};
@@ -14,9 +16,7 @@ use super::schemas::{
     AcquireRequest, BreakResponse, FenceRequest, LONGEST_MS, Lease, LockPath, ReleaseResponse,
     RenewRequest, WithdrawRequest, WithdrawResponse,
 };
-use crate::clock::ms;
 use crate::service::{ASKING, secret};
-use crate::sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk, LeaseKey};
 
 type Answer<T> = Result<axum::Json<T>, Problem>;
 

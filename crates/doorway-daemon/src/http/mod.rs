@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use doorway_sessions::principal::Principal;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -34,7 +35,6 @@ use tokio::time::timeout;
 
 use crate::listen::{BufferedStream, Doors, HttpDoor};
 use crate::log_limit::LogLimit;
-use crate::principal::Principal;
 use crate::service::{Connected, Peer, Service};
 use crate::settings::Settings;
 

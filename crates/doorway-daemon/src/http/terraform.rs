@@ -9,6 +9,8 @@ use axum::extract::{Extension, State};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use doorway_protocol::{Ask, Code, Fence, Holder, LockReport, Mode, Name, Wait};
+use doorway_sessions::principal::Right;
+use doorway_sessions::{Answer, Call, LeaseAsk, allowed};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -20,9 +22,7 @@ use super::gate::Caller;
 use super::locks::{ask_for, unexpected};
 use super::problem::{Kind, Problem};
 use super::schemas::LockPath;
-use crate::principal::Right;
 use crate::service::{ASKING, secret};
-use crate::sessions::{Answer, Call, LeaseAsk, allowed};
 
 /// What the paths of these locks begin with.
 const PREFIX: &str = "/v1/terraform/";

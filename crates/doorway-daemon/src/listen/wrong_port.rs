@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use doorway_protocol::{Code, MAGIC, Refusal};
+use doorway_sessions::refusals::refusal;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -11,7 +12,6 @@ use super::{Addresses, Protocols};
 use crate::http::{self, Problem};
 use crate::native;
 use crate::redis;
-use crate::sessions::refusals::refusal;
 
 /// How long a client without TLS may take to send its first bytes.
 const PATIENCE: Duration = Duration::from_secs(1);

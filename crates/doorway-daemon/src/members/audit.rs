@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use doorway_node::members::Command;
 use doorway_protocol::{AuditEntry, Code, Fence, MembersRequest, Name, Refusal};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::refusal;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::sleep;
 
 use super::Members;
 use super::change::{ATTEMPTS, PAUSE, owner};
-use crate::principal::Principal;
 use crate::service::Service;
-use crate::sessions::refusals::refusal;
 
 /// How many entries one answer has at most.
 const PAGE: usize = 200;

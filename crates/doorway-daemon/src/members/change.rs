@@ -12,14 +12,14 @@ use doorway_node::members::{
     SeatId,
 };
 use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::refusal;
 use tokio::time::{sleep, timeout};
 
 use super::audit::{self, Operator};
 use super::former::Former;
 use super::{Members, voters};
-use crate::principal::Principal;
 use crate::service::Service;
-use crate::sessions::refusals::refusal;
 
 /// How many times a command is sent that the group does not answer.
 pub(super) const ATTEMPTS: usize = 3;

@@ -9,8 +9,7 @@
 use doorway_members::{FormerGroup, VIEW_STEP};
 use doorway_node::members::{HOLDS_LIMIT, Record, SeatId};
 use doorway_protocol::{Code, Fence, Refusal};
-
-use crate::sessions::refusals::refusal;
+use doorway_sessions::refusals::refusal;
 
 /// What the machines of a new group know of the group before it.
 #[derive(Debug, Default)]

@@ -20,11 +20,11 @@ use doorway_node::members::{Record, RuleTables, ViewStore};
 use doorway_node::net::{Identity, StoreDialer, Tcp};
 use doorway_node::views::last_epoch;
 use doorway_node::{Config, Node, StartError};
+use doorway_sessions::ledger::LedgerContents;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::ledger::LedgerContents;
 use crate::serve::ServeError;
 use crate::settings::{MembersSettings, Settings};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use doorway_node::members::{Record, RecordError, Seat, SeatId, ServiceHealth};
 use doorway_node::{MembershipReport, Node};
 use doorway_protocol::{EtcdReport, MembersReport, SeatReport, SeatRole, SeatState};
+use doorway_sessions::clock::ms;
 use time::OffsetDateTime;
 
 use super::Members;
-use crate::clock::ms;
 
 impl Members {
     /// The members of the group, as this node sees them now.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use doorway_node::members::{AgreedRules, Command, Record, RuleTables};
 use doorway_node::{LockRules, Mode, Name, Node, RuleConfig};
 use doorway_protocol::{Code, NamePattern, Refusal, RuleChange, RuleTable, RulesReport};
+use doorway_sessions::refusals::refusal;
 use tokio::time::timeout;
 
 use super::Members;
 use super::change::{ATTEMPTS, NEWS};
 use crate::service::Service;
-use crate::sessions::refusals::refusal;
 
 /// How many locks are looked at before the rules are changed. The others begin safely in any case.
 const LOOKED_AT: usize = 50;

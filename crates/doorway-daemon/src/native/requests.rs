@@ -8,14 +8,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use doorway_protocol::{Code, MembersRequest, Refusal, Reply, Request};
+use doorway_sessions::clock::ms;
+use doorway_sessions::outbox::Outbox;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::refusal;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::clock::ms;
 use crate::members::audit::Operator;
-use crate::principal::Principal;
-use crate::service::outbox::Outbox;
 use crate::service::{Connected, OnceAsk, Service, TakenWindow};
-use crate::sessions::refusals::refusal;
 
 /// How many questions of one connection may be open at once.
 const QUESTIONS: usize = 256;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::Refusal;
+use doorway_sessions::principal::Principal;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -20,7 +21,6 @@ use super::{LAST_WORDS, Shared, refuse};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
 use crate::native::HELLO;
-use crate::principal::Principal;
 use crate::service::{Connected, Peer};
 
 /// How long the rest of a request may take to arrive.

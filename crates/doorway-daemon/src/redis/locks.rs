@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Mode, Name, Wait};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
 
 use super::command::{LockCommand, Parameters, When, lock, milliseconds, seconds};
 use super::owner;
 use super::resp::Reply;
 use super::script::Shape;
 use crate::members::audit::Operator;
-use crate::principal::Principal;
 use crate::service::{ASKING, OwnLease, Service, secret};
-use crate::sessions::{Answer, Call, LeaseAsk, LeaseKey};
 
 /// What became of a command: a reply, or an error, which is a reply, too.
 type Outcome<T> = Result<T, Reply>;

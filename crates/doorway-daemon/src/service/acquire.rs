@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use doorway_node::{Acquire, AcquireError, Handle, OwnedGuard};
 use doorway_protocol::{Backoff, Code, Mode, Name, Refusal, Wait};
+use doorway_sessions::names::visible_name;
+use doorway_sessions::refusals::refusal;
+use doorway_sessions::{AskId, Input};
 use tokio::task::unconstrained;
 use tokio::time::sleep;
 
 use super::report::closed_because;
 use super::{Core, Inner, Service};
-use crate::sessions::names::visible_name;
-use crate::sessions::refusals::refusal;
-use crate::sessions::{AskId, Input};
 
 /// How long other nodes may take to answer, for a request that does not wait for its lock.
 const ASKING: Duration = Duration::from_secs(2);

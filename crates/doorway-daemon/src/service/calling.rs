@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::Name;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::stopping;
+use doorway_sessions::{Answer, Call, Connection, Input, LeaseKey};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::Service;
-use crate::principal::Principal;
-use crate::sessions::refusals::stopping;
-use crate::sessions::{Answer, Call, Connection, Input, LeaseKey};
 
 impl Service {
     /// Begin a call. The answer comes later, unless the call is dropped.

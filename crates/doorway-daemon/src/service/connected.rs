@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use doorway_protocol::Refusal;
+use doorway_sessions::outbox::Outbox;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::{Connection, Input};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::outbox::Outbox;
 use super::process::Process;
 use super::{Inner, Service};
-use crate::principal::Principal;
-use crate::sessions::{Connection, Input};
 
 /// How many connections that are turned away may be open at a time, to be told why.
 pub(crate) const TURNED: usize = 64;

@@ -4,14 +4,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use doorway_protocol::{Code, Fence, Name, Refusal, SessionId};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::refusal;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use super::Service;
-use crate::principal::Principal;
-use crate::sessions;
-use crate::sessions::refusals::refusal;
 
 /// What can happen to a grant, or to a request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +27,12 @@ pub enum EventKind {
     Lost,
 }
 
-impl From<sessions::EventKind> for EventKind {
-    fn from(kind: sessions::EventKind) -> Self {
+impl From<doorway_sessions::EventKind> for EventKind {
+    fn from(kind: doorway_sessions::EventKind) -> Self {
         match kind {
-            sessions::EventKind::Granted => Self::Granted,
-            sessions::EventKind::Released => Self::Released,
-            sessions::EventKind::Lost => Self::Lost,
+            doorway_sessions::EventKind::Granted => Self::Granted,
+            doorway_sessions::EventKind::Released => Self::Released,
+            doorway_sessions::EventKind::Lost => Self::Lost,
         }
     }
 }

@@ -12,6 +12,10 @@ use doorway_protocol::NamePattern;
 use doorway_protocol::{
     Absent, Code, Fence, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter, Window,
 };
+use doorway_sessions::allowed;
+use doorway_sessions::clock::{Moment, ms};
+use doorway_sessions::principal::{Principal, Right, Rights};
+use doorway_sessions::refusals::refusal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -19,10 +23,6 @@ use tokio::time::Instant;
 use super::Service;
 use super::passing::Passing;
 use super::report::{PAGE, here, line};
-use crate::clock::{Moment, ms};
-use crate::principal::{Principal, Right, Rights};
-use crate::sessions::allowed;
-use crate::sessions::refusals::refusal;
 
 /// A question of a service to the services at other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

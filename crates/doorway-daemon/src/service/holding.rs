@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Holder, Name, Refusal};
+use doorway_sessions::allowed;
+use doorway_sessions::clock::Moment;
+use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::refusals::refusal;
 
 use super::Service;
 use super::report::holder;
-use crate::clock::Moment;
-use crate::principal::{Principal, Right};
-use crate::sessions::allowed;
-use crate::sessions::refusals::refusal;
 
 /// A lease by which a client holds a lock at this node.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use doorway_protocol::{Code, Refusal};
+use doorway_sessions::Input;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::refusals::refusal;
 
 use super::Service;
-use crate::principal::Principal;
-use crate::sessions::Input;
-use crate::sessions::refusals::refusal;
 
 /// How long connections may take to write their last replies when the service stops.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -16,7 +16,6 @@ mod holder;
 mod holding;
 mod leaving;
 mod once;
-pub mod outbox;
 mod passing;
 mod perform;
 mod process;
@@ -33,6 +32,15 @@ use doorway_node::{
     AnswerMembers, Config, Describe, EndReason, Node, OnLost, OnWanted, OwnedGuard, StartError,
 };
 use doorway_protocol::{Claims, Code, Fence, Hello, Life, Name, Refusal, Request, Scope, Secret};
+use doorway_sessions::clock::{Moment, ms};
+use doorway_sessions::identity;
+use doorway_sessions::ledger::{Ledger, LedgerContents};
+use doorway_sessions::outbox::Outbox;
+use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::refusals::{refusal, stopping, unwritten};
+use doorway_sessions::{
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
+};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
@@ -42,18 +50,9 @@ use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-use crate::clock::{Moment, ms};
-use crate::identity;
-use crate::ledger::{Ledger, LedgerContents};
 use crate::members::Members;
 use crate::members::rules::permits;
-use crate::principal::{Principal, Right};
-use crate::sessions::refusals::{refusal, stopping, unwritten};
-use crate::sessions::{
-    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
-};
 use crate::settings::{ClientSettings, Limits, Settings};
-use outbox::Outbox;
 
 pub(crate) use calling::ASKING;
 pub use connected::Peer;
@@ -585,5 +584,5 @@ pub fn node_config(config: &Config) -> Config {
 }
 
 pub(crate) fn secret() -> Secret {
-    Secret(crate::secret::random())
+    Secret(doorway_sessions::secret::random())
 }

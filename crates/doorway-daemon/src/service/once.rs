@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Locks, Mode, Name, Refusal, Wait, Window};
+use doorway_sessions::clock::ms;
+use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::refusals::{refusal, stopping};
+use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey, allowed};
 use tokio::time::Instant;
 
 use super::group::{ListOrder, Question};
 use super::{ASKING, Service, secret};
-use crate::clock::ms;
-use crate::principal::{Principal, Right};
-use crate::sessions::refusals::{refusal, stopping};
-use crate::sessions::{Answer, Call, LeaseAsk, LeaseKey, allowed};
 
 /// A request for the current window.
 pub(crate) struct OnceAsk {

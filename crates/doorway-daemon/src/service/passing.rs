@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::{Code, Refusal};
+use doorway_sessions::refusals::refusal;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Service;
 use super::group::Question;
-use crate::sessions::refusals::refusal;
 
 /// How often a member says that the client of a call still waits.
 const REMINDER: Duration = Duration::from_secs(1);
@@ -106,8 +106,9 @@ impl Service {
         self.connected_to(node).await;
         let passed = &self.0.passed;
         // Numbers of an earlier process of this node must not be used again.
-        let first =
-            || u64::from_be_bytes(*crate::secret::random().first_chunk().unwrap_or(&[1; 8]));
+        let first = || {
+            u64::from_be_bytes(*doorway_sessions::secret::random().first_chunk().unwrap_or(&[1; 8]))
+        };
         let _ = passed.last.compare_exchange(0, first(), Ordering::Relaxed, Ordering::Relaxed);
         let ticket = passed.last.fetch_add(1, Ordering::Relaxed);
         let (tell, mut answer) = oneshot::channel();

@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
+use doorway_sessions::clock::Moment;
+use doorway_sessions::ledger::Record;
+use doorway_sessions::outbox::Outbox;
+use doorway_sessions::refusals::refusal;
+use doorway_sessions::{
+    AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, WaitNews,
+};
 use tokio::time::timeout;
 
 use super::acquire::NodeRequest;
-use super::outbox::Outbox;
 use super::{Core, Event, Inner, process};
-use crate::clock::Moment;
-use crate::ledger::Record;
 use crate::log_limit::LogLimit;
 use crate::service;
-use crate::sessions::refusals::refusal;
-use crate::sessions::{
-    AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, WaitNews,
-};
 
 /// How long a client that releases a lock waits for the group, if the group kept the lock.
 const DROPPING: Duration = Duration::from_secs(30);

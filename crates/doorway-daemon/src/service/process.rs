@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use doorway_protocol::{Code, Refusal};
+use doorway_sessions::refusals::refusal;
+use doorway_sessions::{Evidence, ProcessId};
 use nix::sys::socket::{getsockopt, sockopt};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -20,8 +22,6 @@ use tokio::time::sleep;
 
 use super::Peer;
 use super::holder;
-use crate::sessions::refusals::refusal;
-use crate::sessions::{Evidence, ProcessId};
 
 /// How often the node looks again for a process that it cannot watch.
 const LOOK: Duration = Duration::from_millis(500);

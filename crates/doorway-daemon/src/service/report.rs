@@ -7,15 +7,15 @@ use doorway_protocol::{
     Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal,
     Waiter,
 };
+use doorway_sessions::clock::{Moment, ms};
+use doorway_sessions::names::{RESERVED, visible, visible_name};
+use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::refusals::refusal;
+use doorway_sessions::{Counters, Input, allowed};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
 use super::{Inner, Service};
-use crate::clock::{Moment, ms};
-use crate::principal::{Principal, Right};
-use crate::sessions::names::{RESERVED, visible, visible_name};
-use crate::sessions::refusals::refusal;
-use crate::sessions::{Counters, Input, allowed};
 
 /// How many clients of a lock are reported at most, and how many locks in a page: with the longest
 /// of names and texts these fit into a frame.

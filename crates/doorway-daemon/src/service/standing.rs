@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use doorway_protocol::Name;
+use doorway_sessions::clock::Moment;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::standing::StandingKey;
 
 use super::Service;
-use crate::clock::Moment;
-use crate::principal::Principal;
-use crate::sessions::standing::StandingKey;
 
 impl Service {
     /// The session of a lease of this client.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorway_node::Config;
 use doorway_protocol::Scope;
 
-use super::{Limits, Mistakes, Overrides, Settings, read};
+use super::{Mistakes, Overrides, Settings, default_limits, read};
 
 /// The node of a user stops after this time without sessions.
 pub const IDLE_STOP: Duration = Duration::from_mins(10);
@@ -52,7 +52,7 @@ impl Settings {
             page: false,
             clients: Vec::new(),
             tls: None,
-            limits: Limits::default(),
+            limits: default_limits(),
             drain: Duration::ZERO,
             idle_stop: Some(overrides.idle_stop.unwrap_or(IDLE_STOP)),
             wall_clock: std::time::SystemTime::now,

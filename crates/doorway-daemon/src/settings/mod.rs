@@ -1,7 +1,6 @@
 //! The settings of a service: read from a file, or those of the node of one user, which needs none.
 
 mod check;
-mod clients;
 mod document;
 mod etcd;
 mod files;
@@ -19,17 +18,18 @@ use std::time::{Duration, SystemTime};
 
 use doorway_node::LockRules;
 use doorway_protocol::Scope;
+use doorway_sessions::principal::Principal;
+use doorway_sessions::secret;
 use ring::digest::{SHA256, digest};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 
 use crate::certificate::client_name;
-use crate::principal::Principal;
-use crate::secret;
 
-pub use clients::{ClientSettings, Limits};
+pub use doorway_sessions::settings::{ClientSettings, Limits};
 pub use members::MembersSettings;
 pub use mistake::{Mistake, Mistakes};
 pub use pages::{example, page};
+pub use read::default_limits;
 pub use value::span;
 
 /// The configuration file of the node of a machine.

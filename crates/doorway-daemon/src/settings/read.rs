@@ -6,6 +6,7 @@ use doorway_node::members::RULES_LIMIT;
 use doorway_node::{Arrangement, Config, LockRules, MemberConfig, RuleConfig};
 use doorway_protocol::nearest::nearest;
 use doorway_protocol::{LABEL, Scope, is_label};
+use doorway_sessions::principal::{Right, Rights};
 
 use super::check::{self, Lines, LockLine};
 use super::document::{Diagnostics, Located, Section, shown};
@@ -15,7 +16,6 @@ use super::mistake::Mistakes;
 use super::table::{LIMITS, TOP};
 use super::value;
 use super::{ClientSettings, DATA, Limits, Overrides, Settings, Socket};
-use crate::principal::{Right, Rights};
 
 pub(super) fn settings(
     text: &str,
@@ -380,8 +380,7 @@ fn limits(section: &Section<'_, '_>) -> Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        limits(&Section::absent(&Diagnostics::default(), &LIMITS))
-    }
+/// The limits of clients, if the file says nothing about them.
+pub fn default_limits() -> Limits {
+    limits(&Section::absent(&Diagnostics::default(), &LIMITS))
 }

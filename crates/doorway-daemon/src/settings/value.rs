@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use doorway_protocol::NamePattern;
+use doorway_sessions::principal::{Allowed, Right};
 use toml::de::DeValue;
-
-use crate::principal::{Allowed, Right};
 
 /// A whole number, however it is written.
 pub(super) fn integer(value: &DeValue<'_>) -> Option<u64> {

@@ -3,12 +3,12 @@
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
-use doorway_daemon::ledger::Ledger;
 use doorway_daemon::listen::{Doors, accept_unix, bind_unix};
 use doorway_daemon::redis;
 use doorway_daemon::service::Service;
 use doorway_daemon::settings::{Settings, Socket};
 use doorway_daemon::{etcd, http};
+use doorway_sessions::ledger::Ledger;
 use tokio::runtime::Runtime;
 
 use crate::common::{PATIENCE, fresh, until};

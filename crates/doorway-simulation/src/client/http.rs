@@ -6,8 +6,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use doorway_daemon::sessions::{Answer, Call, LeaseAsk, LeaseKey};
 use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
+use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
 
 use super::program::{Wish, wish};
 use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};

@@ -1,7 +1,7 @@
 //! Calls over HTTP: each has a connection of its own, and one answer.
 
-use doorway_daemon::sessions::{Answer, Call, Connection, EventKind, Input, News};
 use doorway_protocol::{Fence, Moment};
+use doorway_sessions::{Answer, Call, Connection, EventKind, Input, News};
 
 use super::{Node, NodeEvent, principal, secret};
 use crate::client::LENGTH;

@@ -3,10 +3,10 @@
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
-use doorway_daemon::principal::Principal;
-use doorway_daemon::service::outbox::{Found, Outbox};
-use doorway_daemon::sessions::{Connection, Input, Opening, ProcessId};
 use doorway_protocol::{Claims, Code, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
+use doorway_sessions::outbox::{Found, Outbox};
+use doorway_sessions::principal::Principal;
+use doorway_sessions::{Connection, Input, Opening, ProcessId};
 
 use doorway_protocol::Opening::{New, Resume, Visit};
 

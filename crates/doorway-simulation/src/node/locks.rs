@@ -5,12 +5,12 @@ use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
 
 use doorway_core::Mode;
-use doorway_daemon::sessions::{AskId, Input};
 use doorway_node::locks::{
     ClientEnd, ClientId, LockRequest, ReclaimRefusal, Shard, ShardEffects, Slot,
 };
 use doorway_node::views::ClaimError;
 use doorway_protocol::{Code, Fence, Name, Wait};
+use doorway_sessions::{AskId, Input};
 
 use super::{Node, NodeEvent, place, refusal};
 use crate::clock::MS;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_core::NodeId;
-use doorway_daemon::sessions::{AskId, Input, NodeLease};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
     AgreedRules, Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId,
@@ -18,6 +17,7 @@ use doorway_node::views::{
     AgreedEvent, AgreedHost, AgreedNotice, AgreedView, AgreedViews, EndReason, ViewSeats,
 };
 use doorway_protocol::{Code, Fence, Name};
+use doorway_sessions::{AskId, Input, NodeLease};
 
 use super::group::{Group, Views};
 use super::links::Link;

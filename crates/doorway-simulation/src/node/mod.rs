@@ -23,12 +23,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_daemon::ledger::{Ledger, LedgerContents};
-use doorway_daemon::principal::Rights;
-use doorway_daemon::sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
 use doorway_node::members::{GroupState, PutId};
 use doorway_node::views::{EpochFile, StoreError};
 use doorway_protocol::{Code, Fence, Name, Refusal};
+use doorway_sessions::ledger::{Ledger, LedgerContents};
+use doorway_sessions::principal::Rights;
+use doorway_sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
 
 use crate::clock::{Clock, Drift};
 use crate::context::{Context, Event};
@@ -397,8 +397,8 @@ pub(super) fn secret(number: u64) -> doorway_protocol::Secret {
 }
 
 /// A principal as the doors would prove it.
-pub(super) fn principal(client: usize, local: bool) -> Arc<doorway_daemon::principal::Principal> {
+pub(super) fn principal(client: usize, local: bool) -> Arc<doorway_sessions::principal::Principal> {
     let name = if local { "uid 1000".to_owned() } else { format!("client c{client}") };
     let (uid, rights) = (local.then_some(1000), Rights::all());
-    Arc::new(doorway_daemon::principal::Principal { name, uid, rights })
+    Arc::new(doorway_sessions::principal::Principal { name, uid, rights })
 }

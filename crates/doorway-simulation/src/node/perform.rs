@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_daemon::principal::{Principal, Rights};
-use doorway_daemon::sessions::{EventKind, Input, News, Output};
 use doorway_node::locks::LockRequest;
 use doorway_protocol::{Fence, Name};
+use doorway_sessions::principal::{Principal, Rights};
+use doorway_sessions::{EventKind, Input, News, Output};
 
 use super::{Node, NodeEvent, core_mode};
 use crate::context::{Context, log};

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use doorway_daemon::ledger::{Ledger, LedgerStart};
-use doorway_daemon::principal::Rights;
-use doorway_daemon::sessions::{Input, Sessions, Setup};
-use doorway_daemon::settings::{ClientSettings, Limits};
 use doorway_protocol::{DirectoryId, NamePattern, Scope};
+use doorway_sessions::ledger::{Ledger, LedgerStart};
+use doorway_sessions::principal::Rights;
+use doorway_sessions::settings::{ClientSettings, Limits};
+use doorway_sessions::{Input, Sessions, Setup};
 
 use super::group::Group;
 use super::{Node, NodeEvent, Process, SECONDS};

@@ -1,6 +1,6 @@
 //! Processes that start and end: nodes, clients, and the children of clients.
 
-use doorway_daemon::sessions::Evidence;
+use doorway_sessions::Evidence;
 
 use super::World;
 use crate::book::Book;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorway_client::blocking::Client;
 use doorway_client::{Code, Endpoints, Error};
-use doorway_daemon::ledger::LedgerContents;
+use doorway_sessions::ledger::LedgerContents;
 use rustix::process::Signal;
 
 use crate::common::daemon::{Daemon, tcp};

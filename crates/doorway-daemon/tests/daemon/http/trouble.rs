@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use doorway_daemon::settings::{Limits, Settings};
+use doorway_daemon::settings::{Limits, Settings, default_limits};
 use serde_json::json;
 
 use super::client::exchange;
@@ -29,7 +29,7 @@ fn many_slow_connections_do_not_block_others() {
 
 #[test]
 fn more_connections_than_allowed_are_refused() {
-    let limits = Limits { connections: 2, ..Limits::default() };
+    let limits = Limits { connections: 2, ..default_limits() };
     let server = Server::start(&Settings { limits, ..settings() });
     let mut held: Vec<UnixStream> = (0..2).map(|_| server.connect()).collect();
     for stream in &mut held {
@@ -44,7 +44,7 @@ fn more_connections_than_allowed_are_refused() {
 
 #[test]
 fn more_sessions_than_allowed_are_refused() {
-    let limits = Limits { sessions: 2, ..Limits::default() };
+    let limits = Limits { sessions: 2, ..default_limits() };
     let server = Server::start(&Settings { limits, ..settings() });
     for lock in ["a", "b"] {
         server.acquire(lock, &json!({}));

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-use doorway_daemon::settings::{Limits, Settings};
+use doorway_daemon::settings::{Limits, Settings, default_limits};
 
 use super::client::{Raw, request};
 use crate::common::daemon::Daemon;
@@ -85,7 +85,7 @@ fn a_client_that_does_not_read_costs_nothing_but_its_own_connection() {
 
 #[test]
 fn limits_hold_as_at_every_other_door() {
-    let limits = Limits { sessions: 2, connections: 2, ..Limits::default() };
+    let limits = Limits { sessions: 2, connections: 2, ..default_limits() };
     let server = Server::start(&Settings { limits, ..settings() });
     let mut raw = Raw::of(&server);
     for key in ["a", "b"] {

@@ -1,9 +1,9 @@
 //! Acquire, release, withdraw, break, and all questions.
 
-use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::EventKind;
 use doorway_node::RuleConfig;
 use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
+use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
 
 use super::client::{ask, name};
 use crate::common::settings::settings;

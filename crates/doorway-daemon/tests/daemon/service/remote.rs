@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doorway_daemon::listen::{Doors, Proof, Protocols, SharedTls, accept_tcp};
-use doorway_daemon::principal::{Allowed, Principal, Right, Rights};
 use doorway_daemon::service::Service;
-use doorway_daemon::settings::{Limits, Settings};
+use doorway_daemon::settings::{Limits, Settings, default_limits};
 use doorway_protocol::{
     Claim, ClientInfo, Code, Frames, Greeting, Hello, MAGIC, Mode, NamePattern, Opening, Reply,
     Request, VERSIONS, Wait, put,
 };
+use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::runtime::Runtime;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -258,7 +258,7 @@ fn until(server: &Server, what: &str, done: impl Fn(&Service) -> bool) {
 
 #[test]
 fn one_client_cannot_use_up_all_sessions_or_connections() {
-    let server = limited(Limits { sessions: 4, ..Limits::default() });
+    let server = limited(Limits { sessions: 4, ..default_limits() });
     let session = |token| {
         let mut client = Remote::connect(&server);
         client.hello(Some(token), NEW).map(|_| client)
@@ -268,7 +268,7 @@ fn one_client_cannot_use_up_all_sessions_or_connections() {
     assert_eq!(refused.code, Code::Busy);
     assert!(refused.text.contains("`limits.sessions` = 4"), "{refused}");
     session("let-me-see").unwrap();
-    let server = limited(Limits { connections: 4, ..Limits::default() });
+    let server = limited(Limits { connections: 4, ..default_limits() });
     let visit = |token| {
         let mut client = Remote::connect(&server);
         client.hello(Some(token), Opening::Visit).map(|_| client)
@@ -284,7 +284,7 @@ fn one_client_cannot_use_up_all_sessions_or_connections() {
 
 #[test]
 fn connections_without_a_handshake_are_counted_and_limited() {
-    let server = limited(Limits { connections: 6, ..Limits::default() });
+    let server = limited(Limits { connections: 6, ..default_limits() });
     let connect = || TcpStream::connect(server.address).expect("somebody listens");
     let silent: Vec<_> = (0..3).map(|_| connect()).collect();
     until(&server, "they are counted", |service| service.connections() == 3);
@@ -298,7 +298,7 @@ fn connections_without_a_handshake_are_counted_and_limited() {
 
 #[test]
 fn one_client_gets_half_of_a_queue_and_a_limited_number_of_watches() {
-    let server = limited(Limits { queue: 4, ..Limits::default() });
+    let server = limited(Limits { queue: 4, ..default_limits() });
     let (mut holder, mut ci) = (Remote::connect(&server), Remote::connect(&server));
     holder.hello(Some("let-me-see"), NEW).unwrap();
     ci.hello(Some("let-me-in"), NEW).unwrap();

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
-use doorway_daemon::settings::{Limits, Settings};
+use doorway_daemon::settings::{Limits, Settings, default_limits};
 use doorway_protocol::{
     Claims, ClientInfo, Code, Greeting, Hello, Life, MAGIC, Opening, Reply, Request, VERSIONS,
     Wait, put,
@@ -20,7 +20,7 @@ fn limited(limits: Limits) -> Settings {
 
 #[test]
 fn exceeding_a_limit_is_an_error_that_names_it_and_does_not_affect_others() {
-    let limits = Limits { grants: 3, waiting: 1, sessions: 2, connections: 3, ..Limits::default() };
+    let limits = Limits { grants: 3, waiting: 1, sessions: 2, connections: 3, ..default_limits() };
     let server = Server::start(&limited(limits));
     let (mut one, mut other) = (server.session(), server.session());
     let mut third = server.client();
@@ -59,12 +59,12 @@ fn restored_sessions_keep_their_grants_and_count_against_the_limits() {
         settings.node.data = Some(place.path().to_owned());
         settings
     };
-    let server = Server::start(&limited(Limits::default()));
+    let server = Server::start(&limited(default_limits()));
     let mut holder = server.client();
     let welcome = holder.open(10_000, CONNECTION);
     let fences = ["a", "b"].map(|lock| holder.acquire(lock));
     server.crash();
-    let server = Server::start(&limited(Limits { sessions: 1, grants: 1, ..Limits::default() }));
+    let server = Server::start(&limited(Limits { sessions: 1, grants: 1, ..default_limits() }));
     let opening = Opening::New { ttl_ms: 10_000, life: CONNECTION };
     assert_eq!(server.client().hello(opening).unwrap_err().code, Code::Busy);
     let mut holder = server.client();
@@ -77,7 +77,7 @@ fn restored_sessions_keep_their_grants_and_count_against_the_limits() {
 
 #[test]
 fn claims_above_the_limits_are_refused() {
-    let limits = Limits { grants: 1500, waiting: 10, ..Limits::default() };
+    let limits = Limits { grants: 1500, waiting: 10, ..default_limits() };
     let server = Server::start(&limited(limits));
     let welcome = server.client().open(10_000, CONNECTION);
     let opening = |count: usize, others| {
@@ -109,7 +109,7 @@ fn claims_above_the_limits_are_refused() {
 
 #[test]
 fn times_are_kept_within_bounds() {
-    let limits = Limits { ttl: Duration::from_secs(7), ..Limits::default() };
+    let limits = Limits { ttl: Duration::from_secs(7), ..default_limits() };
     let server = Server::start(&limited(limits));
     assert_eq!(server.client().open(u32::MAX - 1, CONNECTION).ttl_ms, 7000);
     // The node sees the process of this client, whose session has no limit if it asks for none.
@@ -201,7 +201,7 @@ fn a_client_that_does_not_read_is_ended_at_its_timeout() {
 /// Notifications come without a request, so a client that reads none of them is disconnected.
 #[test]
 fn unread_events_are_not_kept_forever() {
-    let limits = Limits { waiting: 100_000, queue: 100_000, ..Limits::default() };
+    let limits = Limits { waiting: 100_000, queue: 100_000, ..default_limits() };
     let server = Server::start(&limited(limits));
     let mut slow = server.session();
     let mut other = server.session();
@@ -257,7 +257,7 @@ fn a_thousand_clients_wait_for_one_lock_and_each_gets_it() {
 
 #[test]
 fn silent_connections_count_and_do_not_harm_holders() {
-    let limits = Limits { connections: 3, ..Limits::default() };
+    let limits = Limits { connections: 3, ..default_limits() };
     let server = Server::start(&limited(limits));
     let mut client = server.session();
     let silent = [connect(&server.name).unwrap(), connect(&server.name).unwrap()];
@@ -284,7 +284,7 @@ fn silent_connections_count_and_do_not_harm_holders() {
 
 #[test]
 fn processes_count_as_files_like_connections_do() {
-    let server = Server::start(&limited(Limits { files: 4, ..Limits::default() }));
+    let server = Server::start(&limited(Limits { files: 4, ..default_limits() }));
     let inherited = Life::Connection { inherited: true };
     let mut all: Vec<_> = (0..2)
         .map(|_| {
@@ -309,7 +309,7 @@ fn processes_count_as_files_like_connections_do() {
 
 #[test]
 fn the_queue_of_one_lock_is_bounded() {
-    let server = Server::start(&limited(Limits { queue: 2, ..Limits::default() }));
+    let server = Server::start(&limited(Limits { queue: 2, ..default_limits() }));
     let mut holder = server.session();
     let fence = holder.acquire("a");
     let mut waiters: Vec<_> = (0..3).map(|_| server.session()).collect();

@@ -112,10 +112,10 @@ fn what_cannot_be_a_window_is_refused() {
     let mut client = visitor(&server);
     let (lock, ..) = client.once("a", HOUR * 24, 1).unwrap();
     let service = server.service.clone();
-    let local = doorway_daemon::principal::Principal {
+    let local = doorway_sessions::principal::Principal {
         name: "uid 0".to_owned(),
         uid: Some(0),
-        rights: doorway_daemon::principal::Rights::all(),
+        rights: doorway_sessions::principal::Rights::all(),
     };
     let state = server.runtime.block_on(service.lock_state(&local, &lock)).unwrap();
     let expires = state.expires_in_ms[0].unwrap();

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use doorway_daemon::ca::{self, Authority, Leaf};
 use doorway_daemon::certificate::{Facts, certificates};
 use doorway_daemon::doctor::{self, Verdict};
-use doorway_daemon::principal::Right;
 use doorway_daemon::settings::{Overrides, Proof, Settings, TlsFiles};
 use doorway_daemon::tls::{Certificates, ending};
 use doorway_protocol::{Name, Scope};
+use doorway_sessions::principal::Right;
 use time::{Duration, OffsetDateTime};
 
 /// An empty directory for one test, removed after it.

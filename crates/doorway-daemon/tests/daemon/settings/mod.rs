@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorway_client::Endpoint;
-use doorway_daemon::principal::Right;
 use doorway_daemon::settings::{Overrides, Proof, Settings, Socket, example, local, page};
 use doorway_node::Config;
 use doorway_protocol::{Name, Scope};
+use doorway_sessions::principal::Right;
 use proptest::prelude::*;
 
 /// Parse the text of a configuration in the directory /nowhere.

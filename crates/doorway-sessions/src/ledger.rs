@@ -1,0 +1,502 @@
+//! The ledger: a file of all sessions that hold something, for the process that starts after a
+//! crash.
+//!
+//! The file has records of equal size: one for every session that holds something, and one for
+//! every grant. A record is written before the client is told of the grant, and erased when the
+//! grant or the session ends. The ledger survives a crash of the process, not of the machine: only
+//! the marker at the beginning is synced to disk. The marker says in which boot of the machine the
+//! service ran, whether it served clients of other machines, the longest time to live of sessions,
+//! whether it stopped gracefully, and which session numbers may have been used. After a graceful
+//! stop the sessions keep their locks, as after a crash.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use doorway_protocol::{DirectoryId, Fence, Life, Name, Secret};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::ms;
+use crate::identity;
+
+/// The size of a record with its head, in bytes. It divides a page, so that no record is ever torn.
+const RECORD: usize = 512;
+
+/// Marks a record, in its length, whose checksum is a CRC-32. Records of version 0.1.0 have an
+/// FNV-1a and no mark. That version takes a marked record for damaged, which is safe.
+const CRC: u16 = 1 << 15;
+
+/// How many numbers of sessions belong to one start.
+const NUMBERS: u64 = 1 << 32;
+
+/// Why the ledger cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Another service uses the directory.
+    #[error("another service uses {}; stop it, or use a directory of your own", .0.display())]
+    InUse(PathBuf),
+    /// The system refused to read or write a file.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// The contents of the ledger that the former process left.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Clone, Debug, Default)]
+pub struct LedgerContents {
+    /// Whether the machine has not been restarted since.
+    pub same_boot: bool,
+    /// Whether some of it cannot be read.
+    pub damaged: bool,
+    /// Whether it has all grants. Ledgers of version 0.1.0 lack those of sessions with a
+    /// connection.
+    pub complete: bool,
+    /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
+    /// was restarted before the sessions of other machines were on disk.
+    pub lacking: bool,
+    /// The longest time to live of a session that may be missing.
+    pub ttl: Duration,
+    /// The highest number that a former session can have.
+    pub last: u64,
+    /// The records, with their places.
+    pub records: Vec<(u32, Record)>,
+}
+
+impl LedgerContents {
+    /// What the bytes of a ledger mean in this boot of the machine. `seconds` are those since the
+    /// beginning of 2026.
+    pub fn read(bytes: &[u8], boot: &str, seconds: u64) -> Self {
+        let mut records = bytes.chunks(RECORD).map(decode).zip(0..);
+        if bytes.is_empty() {
+            return Self { complete: true, ..Self::default() };
+        }
+        let first = records.next().and_then(|(record, _)| record);
+        let Some((marker, complete)) = first.and_then(|record| match record {
+            Record::Marker(marker) => Some((marker, false)),
+            Record::Start(marker) => Some((marker, true)),
+            Record::Session(_) | Record::Grant(_) | Record::Holder(_) | Record::Standing(_) => None,
+        }) else {
+            // Nothing is known, so the worst is assumed. Session numbers begin where no former
+            // process can have got since the first release.
+            let last = seconds << 20;
+            return Self { damaged: true, lacking: true, last, ..Self::default() };
+        };
+        let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
+        let same_boot = of == boot;
+        // After a restart of the machine, records that were not on disk yet are not damage.
+        let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
+        let lacking = lacking || damaged || tcp && !same_boot && !clean;
+        let ttl = Duration::from_millis(ttl_ms);
+        let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
+        Self { same_boot, damaged, complete, lacking, ttl, last, records }
+    }
+
+    /// How many grants belong to leases, which have no connection.
+    pub fn leases(&self) -> usize {
+        let leases: BTreeSet<u64> = self
+            .records
+            .iter()
+            .filter_map(|(_, record)| match record {
+                Record::Session(it) | Record::Standing(it) if it.life == Life::Lease => {
+                    Some(it.number)
+                }
+                _ => None,
+            })
+            .collect();
+        self.grants().filter(|(session, ..)| leases.contains(session)).count()
+    }
+
+    /// The grants in the ledger whose sessions are in it too: the number of the session, the lock
+    /// and the fence of each.
+    pub fn grants(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
+        let sessions: BTreeSet<u64> = self
+            .records
+            .iter()
+            .filter_map(|(_, record)| match record {
+                Record::Session(it) | Record::Holder(it) | Record::Standing(it) => Some(it.number),
+                _ => None,
+            })
+            .collect();
+        self.records.iter().filter_map(move |(_, record)| match record {
+            Record::Grant(grant) if sessions.contains(&grant.session) => {
+                Some((grant.session, &grant.lock, grant.fence))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// A record of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Record {
+    /// The first record of a ledger of version 0.1.0.
+    Marker(Marker),
+    /// A session that holds something.
+    Session(Box<SessionRecord>),
+    /// A grant.
+    Grant(GrantRecord),
+    /// The first record of a ledger that has all grants.
+    Start(Marker),
+    /// A session whose processes hold a socket: see [`Secret::holder`].
+    Holder(Box<SessionRecord>),
+    /// A lease that may hold several locks. A version that does not know this kind takes the
+    /// record for damaged, which is safe.
+    Standing(Box<SessionRecord>),
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SessionRecord {
+    pub(crate) number: u64,
+    pub(crate) secret: Secret,
+    pub(crate) ttl_ms: u32,
+    pub(crate) life: Life,
+    pub(crate) remote: bool,
+    /// The process that the session lives with, or that opened its connection.
+    pub(crate) pid: Option<u32>,
+    /// When that process was started.
+    pub(crate) started: Option<u64>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) principal: String,
+    pub(crate) client: String,
+}
+
+/// A grant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GrantRecord {
+    pub(crate) session: u64,
+    pub(crate) lock: Name,
+    pub(crate) shared: bool,
+    pub(crate) permits: Option<u32>,
+    pub(crate) fence: Fence,
+    pub(crate) request: u64,
+}
+
+/// The first record of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Marker {
+    boot: String,
+    /// The process has stopped gracefully: every session that may hold something is in the ledger.
+    clean: bool,
+    tcp: bool,
+    /// Sessions were missing when this process started, and it has not waited for all of them yet.
+    lacking: bool,
+    /// The longest time to live of a session.
+    ttl_ms: u64,
+    /// The highest number that a session may have.
+    last: u64,
+}
+
+/// The file in which a ledger is kept: one of this machine, or one of a simulation.
+pub trait LedgerFile {
+    /// Write bytes at a position. The file grows if they end behind its end.
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
+
+    /// Make the file this long.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Wait until everything that was written is on disk.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl LedgerFile for File {
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.write_all_at(bytes, position)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+/// The circumstances under which a service opens its ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerStart {
+    /// The id of this boot of the machine.
+    pub boot: String,
+    /// Whether clients of other machines will be served.
+    pub tcp: bool,
+    /// The longest time to live of sessions.
+    pub ttl: Duration,
+    /// The seconds since the beginning of 2026.
+    pub seconds: u64,
+    /// The directory in which the ledger is.
+    pub directory: DirectoryId,
+}
+
+/// The open ledger of a service. While it is open, no other process can open it.
+#[derive(Debug)]
+pub struct Ledger<F = File> {
+    file: F,
+    path: PathBuf,
+    directory: DirectoryId,
+    /// The marker as it is in the file.
+    marker: Mutex<Marker>,
+}
+
+impl Ledger {
+    /// Open the ledger in a directory, and read what the former process left. The directory is made
+    /// if it is missing, but not its parent. `tcp` says whether clients of other machines will be
+    /// served, `ttl` is the longest time to live of sessions.
+    pub fn open(
+        directory: &Path,
+        tcp: bool,
+        ttl: Duration,
+    ) -> Result<(Self, LedgerContents), LedgerError> {
+        match fs::DirBuilder::new().mode(0o700).create(directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed("create", directory)(error));
+            }
+            _ => {}
+        }
+        let path = directory.join("sessions");
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(&path).map_err(failed("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LedgerError::InUse(directory.into())),
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
+        let identity = directory.join(identity::FILE);
+        let start = LedgerStart {
+            boot: boot_id(),
+            tcp,
+            ttl,
+            seconds: seconds_since_2026(),
+            directory: identity::of_directory(directory).map_err(failed("use", &identity))?,
+        };
+        let (ledger, former) = Self::begin(file, path, &bytes, start)?;
+        if former.damaged {
+            tracing::error!(
+                path = %ledger.path.display(),
+                "the ledger of sessions is damaged: holders of locks may be missing, so nothing is \
+                 granted until the longest time to live is over"
+            );
+        }
+        Ok((ledger, former))
+    }
+}
+
+impl<F: LedgerFile> Ledger<F> {
+    /// Go on with a file that has these contents. `path` is its name in messages.
+    pub fn begin(
+        file: F,
+        path: PathBuf,
+        contents: &[u8],
+        start: LedgerStart,
+    ) -> Result<(Self, LedgerContents), LedgerError> {
+        let LedgerStart { boot, tcp, ttl, seconds, directory } = start;
+        let former = LedgerContents::read(contents, &boot, seconds);
+        let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
+        let end = used.last().map_or(1, |last| last + 1);
+        let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
+        let (last, lacking) = (former.last + NUMBERS, former.lacking);
+        // While missing sessions are waited for, another crash must not shorten that time.
+        let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
+        let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
+        let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()) };
+        ledger.mark(&mut ledger.marker.lock(), marker)?;
+        // Cut off erased and unreadable records at the end.
+        let length = u64::from(end) * RECORD as u64;
+        ledger.file.set_length(length).map_err(failed("shorten", &ledger.path))?;
+        if former.damaged {
+            for place in free {
+                ledger.erase(place);
+            }
+        }
+        Ok((ledger, former))
+    }
+
+    /// The directory in which the ledger is.
+    pub fn directory(&self) -> DirectoryId {
+        self.directory
+    }
+
+    /// Note that missing sessions are not waited for any more: all that hold something are in the
+    /// ledger.
+    pub fn settled(&self) {
+        let mut current = self.marker.lock();
+        let marker = Marker { lacking: false, ..current.clone() };
+        if current.lacking
+            && let Err(error) = self.mark(&mut current, marker)
+        {
+            tracing::error!("{error}"); // The next start waits longer than necessary.
+        }
+    }
+
+    /// Note a longer time to live before a session may get it. If sessions are missing at the next
+    /// start, their clients are waited for as long as that.
+    pub fn allow_ttl(&self, ttl: Duration) -> Result<(), LedgerError> {
+        let mut current = self.marker.lock();
+        if ms(ttl) <= current.ttl_ms {
+            return Ok(());
+        }
+        let marker = Marker { ttl_ms: ms(ttl), ..current.clone() };
+        self.mark(&mut current, marker)
+    }
+
+    /// Write a record at a place.
+    pub fn write(&self, place: u32, record: &Record) -> io::Result<()> {
+        let (bytes, length) = encode(record);
+        self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)
+    }
+
+    /// Wait until all records are on disk. Without this they survive a crash of the process, but
+    /// perhaps not one of the machine.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    /// Erase the record at a place.
+    pub fn erase(&self, place: u32) {
+        let at = u64::from(place) * RECORD as u64;
+        if let Err(error) = self.file.write_at(&[0; 2], at) {
+            // After a crash, the next process finds a session or a grant that has ended.
+            let path = self.path.display();
+            tracing::error!(%path, "cannot erase a record of the ledger: {error}");
+        }
+    }
+
+    /// Note that the service has stopped gracefully: only sessions with a record hold anything and,
+    /// unless `settled`, those that were missing from the beginning.
+    pub fn close(&self, settled: bool) {
+        let mut current = self.marker.lock();
+        let lacking = current.lacking && !settled;
+        let marker = Marker { clean: true, lacking, ..current.clone() };
+        if let Err(error) = self.mark(&mut current, marker) {
+            tracing::error!("{error}");
+        }
+    }
+
+    /// Write the marker, and wait until it is on disk.
+    fn mark(&self, current: &mut Marker, marker: Marker) -> Result<(), LedgerError> {
+        let written = self.write(0, &Record::Start(marker.clone()));
+        let synced = written.and_then(|()| self.file.sync());
+        synced.map_err(failed("write", &self.path))?;
+        *current = marker;
+        Ok(())
+    }
+}
+
+/// A record as it stands in the file: its length with the mark of the checksum, the checksum, and
+/// the value. Returned beside it is how many bytes that takes; those behind it have no meaning.
+fn encode(record: &Record) -> ([u8; RECORD], usize) {
+    let mut bytes = [0; RECORD];
+    let length = postcard::to_slice(record, &mut bytes[6..])
+        .expect("limits on everything that goes into a record keep it short")
+        .len();
+    let sum = crc32fast::hash(&bytes[6..6 + length]);
+    bytes[..2].copy_from_slice(&(length as u16 | CRC).to_le_bytes());
+    bytes[2..6].copy_from_slice(&sum.to_le_bytes());
+    (bytes, 6 + length)
+}
+
+/// The record in these bytes, if its checksum is right.
+fn decode(bytes: &[u8]) -> Option<Record> {
+    let head = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
+    let told = u32::from_le_bytes(bytes.get(2..6)?.try_into().ok()?);
+    let length = usize::from(head & !CRC);
+    let value = bytes.get(6..6 + length)?;
+    let sum = if head & CRC != 0 { crc32fast::hash(value) } else { fnv1a(value) };
+    (length > 0 && sum == told).then(|| postcard::from_bytes(value).ok())?
+}
+
+/// The checksum of version 0.1.0.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    bytes.iter().fold(0x811c_9dc5, step)
+}
+
+/// Whether there is a record that cannot be read. An erased record has the length 0.
+fn is_damaged(bytes: &[u8]) -> bool {
+    bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
+}
+
+/// The id of this boot of the machine.
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+/// The seconds since the beginning of 2026. They grow, unless the clock is set back.
+pub fn seconds_since_2026() -> u64 {
+    const BEGINNING: u64 = 1_767_225_600; // 2026-01-01T00:00:00Z
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_secs().saturating_sub(BEGINNING)
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+    let path = path.to_owned();
+    move |source| LedgerError::Io { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that version 0.1.0 wrote: a marker, a lease, an erased record and its grant.
+    const OLD: &[u8] = include_bytes!("../tests/data/sessions-0.1.0");
+
+    #[test]
+    fn a_ledger_of_version_0_1_0_is_read() {
+        let former = LedgerContents::read(OLD, "9b0f8a52-0000-4000-8000-000000000001", 0);
+        assert!(former.same_boot && !former.damaged && !former.lacking, "{former:?}");
+        assert_eq!((former.ttl, former.last), (Duration::from_mins(1), 2 << 32));
+        let [(1, Record::Session(session)), (3, Record::Grant(grant))] = &former.records[..] else {
+            panic!("{former:?}");
+        };
+        assert_eq!((session.number, session.client.as_str()), ((1 << 32) + 7, "nightly backup"));
+        assert_eq!((session.secret, session.life), (Secret([7; 16]), Life::Lease));
+        assert_eq!((grant.session, grant.lock.as_str()), (session.number, "deploy/web"));
+        assert_eq!(former.leases(), 1);
+        assert_eq!(grant.fence.to_string(), "3298534883333");
+        assert!(
+            LedgerContents::read(OLD, "another boot", 0).lacking,
+            "clients of other machines were served"
+        );
+    }
+
+    #[test]
+    fn a_longer_ttl_is_in_the_marker_before_it_is_used() {
+        let directory = std::env::temp_dir().join(format!("doorway-ttl-{}", std::process::id()));
+        let (ledger, _) = Ledger::open(&directory, true, Duration::from_secs(2)).unwrap();
+        for (ttl, expected) in [(60, 60), (5, 60), (90, 90)] {
+            ledger.allow_ttl(Duration::from_secs(ttl)).unwrap();
+            let bytes = fs::read(directory.join("sessions")).unwrap();
+            let left = LedgerContents::read(&bytes, "another boot", 0);
+            assert_eq!((left.lacking, left.ttl), (true, Duration::from_secs(expected)));
+        }
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn damage_is_noticed_in_records_of_both_versions() {
+        let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
+        for bytes in [OLD[RECORD..2 * RECORD].to_vec(), encode(&record).0.to_vec()] {
+            assert_eq!(decode(&bytes), Some(record.clone()));
+            for byte in [0, 1, 3, 6, 20] {
+                let mut damaged = bytes.clone();
+                damaged[byte] ^= 4;
+                assert!(is_damaged(&damaged), "byte {byte}");
+            }
+        }
+    }
+}
