@@ -25,7 +25,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("doorway-page", &["doorway-core", "doorway-lab", "doorway-threads"]),
     ("doorway-protocol", &[]),
     ("doorway-search", &[]),
-    ("doorway-sessions", &["doorway-node", "doorway-protocol"]),
+    ("doorway-sessions", &["doorway-protocol"]),
     (
         "doorway-simulation",
         &["doorway-client", "doorway-core", "doorway-node", "doorway-protocol", "doorway-sessions"],

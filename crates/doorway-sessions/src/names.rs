@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
-use doorway_node::{Config, RuleConfig};
 use doorway_protocol::{Code, Name, Refusal};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -24,14 +23,10 @@ const BEGINNING: &str = "%k/";
 /// How many permits can be asked for without any configuration.
 const MAX: u32 = 64;
 
-/// Let a node without peers serve every number of permits up to [`MAX`], whatever its settings say.
-pub fn prepare(config: &mut Config) {
-    if config.members.len() > 1 {
-        return;
-    }
-    let rule = |permits| RuleConfig::new(format!("{BEGINNING}{permits}/*"), "raymond-k", permits);
-    // The first rule that fits counts, and the pattern of a user may fit every name.
-    config.rules.splice(..0, (2..=MAX).map(rule));
+/// The locks with permits that a node without peers serves, whatever its settings say: patterns of
+/// their names, and the number of permits of each.
+pub fn unconfigured_permits() -> impl Iterator<Item = (String, u32)> {
+    (2..=MAX).map(|permits| (format!("{BEGINNING}{permits}/*"), permits))
 }
 
 /// The name by which clients know a lock.
