@@ -13,8 +13,6 @@ use super::module::Module;
 use crate::files::{self, File};
 use crate::tidy::ALGORITHMS;
 
-/// The directory of the scripted stories, with one folder per algorithm.
-const STORIES: &str = "crates/doorway-lab/tests/scripts/";
 /// The text that opens the list of algorithms, and the one that declares their modules.
 const LIST: &str = "\nalgorithms! {\n";
 const DECLARATION: &str = "$(pub mod $module;)+";
@@ -29,7 +27,7 @@ pub(super) fn root() -> String {
 pub(super) fn lay_out(files: &[File], kept: &[&Module<'_>]) -> anyhow::Result<()> {
     let list = format!("{ALGORITHMS}mod.rs");
     let mut wanted = BTreeMap::new();
-    for file in files.iter().filter(|file| concerns(file, kept)) {
+    for file in files {
         let text = if file.path == list { pared(&file.text, kept)? } else { file.text.clone() };
         wanted.insert(file.path.as_str(), text);
     }
@@ -48,15 +46,6 @@ pub(super) fn lay_out(files: &[File], kept: &[&Module<'_>]) -> anyhow::Result<()
         fs::write(path, text)?;
     }
     Ok(())
-}
-
-/// Is the file part of the copy? The stories of algorithms that are left out would fail.
-fn concerns(file: &File, kept: &[&Module<'_>]) -> bool {
-    let story = file.path.strip_prefix(STORIES).and_then(|story| story.split_once('/'));
-    story.is_none_or(|(name, _)| {
-        let declared = format!("name: \"{name}\"");
-        kept.iter().any(|module| module.says(&declared))
-    })
 }
 
 /// The list of algorithms with these modules only. The others stay declared, but no driver is built
@@ -89,15 +78,5 @@ mod tests {
         let expected = "macro {\n\n}\n\nalgorithms! {\n    b: B, C;\n}\n\npub mod a;\npub mod b;\n";
         assert_eq!(pared(list, &[&kept]).unwrap(), expected);
         assert!(pared("algorithms! {}\n", &[&kept]).is_err());
-    }
-
-    #[test]
-    fn only_stories_of_what_is_kept_are_told() {
-        let code = File { path: "a.rs".to_owned(), text: "name: \"a-b\",".to_owned() };
-        let kept = Module { name: "a", files: vec![&code] };
-        let told =
-            |path: &str| concerns(&File { path: path.to_owned(), text: String::new() }, &[&kept]);
-        assert!(told(&format!("{STORIES}a-b/x.txt")) && told("README.md"));
-        assert!(!told(&format!("{STORIES}a/x.txt")));
     }
 }

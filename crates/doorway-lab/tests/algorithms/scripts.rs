@@ -9,8 +9,11 @@ use std::path::{Path, PathBuf};
 use doorway_core::algorithms::ALL;
 use doorway_lab::script;
 
-/// Every file, with its text.
+/// Every file, with its text. With `PARED=1`, which `cargo xtask mutants` sets, most algorithms are
+/// not in the list, and their files are left out.
 fn stories() -> Vec<(PathBuf, String)> {
+    let is_pared = std::env::var_os("PARED").is_some();
+    let is_listed = |folder: &&PathBuf| ALL.iter().any(|entry| folder.ends_with(entry.info.name));
     let list = |path: &Path| {
         let entries = fs::read_dir(path).expect("a folder of stories");
         let mut paths: Vec<_> = entries.map(|entry| entry.expect("a story").path()).collect();
@@ -22,7 +25,8 @@ fn stories() -> Vec<(PathBuf, String)> {
         let text = fs::read_to_string(&path).expect("a story is text");
         (path, text)
     };
-    folders.iter().flat_map(|folder| list(folder)).map(read).collect()
+    let folders = folders.iter().filter(|folder| !is_pared || is_listed(folder));
+    folders.flat_map(|folder| list(folder)).map(read).collect()
 }
 
 #[test]
