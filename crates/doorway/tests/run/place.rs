@@ -32,6 +32,7 @@ impl Place {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("doorway-test-{}-{number}", std::process::id());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&name);
+        let _ = fs::remove_dir_all(&directory); // Of an earlier process with this id.
         fs::create_dir_all(&directory).expect("a directory for a test");
         Self { name, directory, node: None }
     }
