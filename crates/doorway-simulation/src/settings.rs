@@ -320,6 +320,13 @@ fn keep(dice: &mut Random, clients: &mut [ClientSetting]) {
 }
 
 /// How wrong the clocks of each machine are.
+    /// The time after which most things are over: the lease of members, or the longest time to live
+    /// of sessions.
+    pub(crate) fn deadline(&self) -> u64 {
+        let lease = self.agreed.as_ref().map(|agreed| u64::from(agreed.lease_ms) * MS);
+        lease.unwrap_or(self.ttl.as_nanos() as u64)
+    }
+
 fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
     let mut most: u64 = *random.pick(&[0, 100, 20_000]);
     if agreed {

@@ -193,7 +193,9 @@ impl KeeperHost for Keeping<'_> {
         let (node, start) = (self.node.id, self.node.starts);
         let Some(agreed) = self.node.agreed() else { return };
         agreed.puts.insert(put);
-        let lease = agreed.views.record().map_or(0, |record| u64::from(record.lease_ms)) * MS;
+        // The first command is put before the views know the record.
+        let lease = agreed.views.record().map(|record| u64::from(record.lease_ms) * MS);
+        let lease = lease.unwrap_or_else(|| self.context.settings.deadline());
         self.context.send_register(RegisterTraffic::Ask { node, start, put, command });
         self.node.later(self.context, lease * 3 / 10, NodeEvent::PutTimedOut(put));
     }

@@ -224,7 +224,7 @@ impl World {
                 it.break_lock(context, &lock, held.fence, reports);
             });
         }
-        if self.nodes[node].paused <= self.context.now {
+        if self.nodes[node].process.is_some() && self.nodes[node].paused <= self.context.now {
             self.nodes[node].break_by_operator(&mut self.context, &lock, held.fence);
             self.after_node(node);
         }

@@ -32,14 +32,16 @@ impl World {
                 self.context.send_register(answer);
             }
             RegisterTraffic::Answer { node, start, put, answer } => {
-                if self.nodes[node].starts == start {
+                if self.nodes[node].starts == start && self.nodes[node].process.is_some() {
                     self.nodes[node].answered(&mut self.context, put, Some(answer));
                     self.after_node(node);
                 }
             }
             RegisterTraffic::Show { node, version, state } => {
-                self.nodes[node].shown(&mut self.context, version, state);
-                self.after_node(node);
+                if self.nodes[node].process.is_some() {
+                    self.nodes[node].shown(&mut self.context, version, state);
+                    self.after_node(node);
+                }
             }
         }
     }
