@@ -332,11 +332,19 @@ fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
     if agreed {
         most = most.min(1000); // The keeper of a membership relies on that.
     }
-    let slewed: u64 = *random.pick(&[0, 0, 83_333]);
-    let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
+    let slewed: u64 = *random.pick(&[0, 83_333]);
+    let around = |random: &mut Random, most: u64| {
+        random.between(0, 2 * most).cast_signed() - most.cast_signed()
+    };
     let drift = |_| {
-        let raw = around(most);
-        Drift { raw, boot: raw + around(slewed) }
+        let raw = around(random, most);
+        // A time service that has much to correct slews as fast as it may.
+        let slew = match random.below(4) {
+            0 => slewed.cast_signed(),
+            1 => -slewed.cast_signed(),
+            _ => around(random, slewed),
+        };
+        Drift { raw, boot: raw + slew }
     };
     (0..machines).map(drift).collect()
 }
@@ -357,7 +365,7 @@ fn faults(random: &mut Random, length: u64, agreed: bool) -> Vec<(Fault, u64)> {
 fn agreed(random: &mut Random) -> AgreedSetting {
     AgreedSetting {
         founders: *random.pick(&[1, 2, 3, 3, 3]),
-        lease_ms: *random.pick(&[2000, 3000, 5000, 10_000]),
+        lease_ms: *random.pick(&[2000, 3000, 5000, 10_000, 10_000]),
         lost: *random.pick(&[0, 0, 20, 200]),
         slow: *random.pick(&[0, 10, 100]),
         burns: random.percent(30),
