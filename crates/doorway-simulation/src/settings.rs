@@ -367,7 +367,7 @@ fn agreed(random: &mut Random) -> AgreedSetting {
         founders: *random.pick(&[1, 2, 3, 3, 3]),
         lease_ms: *random.pick(&[2000, 3000, 5000, 10_000, 10_000]),
         lost: *random.pick(&[0, 0, 20, 200]),
-        slow: *random.pick(&[0, 10, 100]),
+        slow: *random.pick(&[0, 10, 100, 400]),
         burns: random.percent(30),
     }
 }

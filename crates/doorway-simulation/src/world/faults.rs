@@ -117,17 +117,7 @@ impl World {
                     }
                 }
             }
-            Fault::CutRegister => {
-                let Some(register) = &self.context.register else { return };
-                let (machine, both) = (register.machine, self.context.random.percent(60));
-                let there = both || self.context.random.percent(50);
-                if there {
-                    self.context.network.block(node, machine, now + time);
-                }
-                if both || !there {
-                    self.context.network.block(machine, node, now + time);
-                }
-            }
+            Fault::CutRegister => self.cut_register(node, time),
             Fault::LoseQuorum => {
                 if let Some(register) = &mut self.context.register {
                     register.stuck = register.stuck.max(now + time);
