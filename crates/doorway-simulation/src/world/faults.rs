@@ -26,7 +26,13 @@ impl World {
         let random = &mut self.context.random;
         let (node, client) = (random.below(nodes) as usize, random.below(clients) as usize);
         // Some times are much shorter than every deadline, and some are longer than all of them.
-        let time = random.magnitude(10 * MS, 30 * SECOND).min(self.context.settings.heals - now);
+        // Two fifths are about as long as the TTL or the lease of the run.
+        let deadline = self.context.settings.deadline();
+        let time = match random.below(5) {
+            0..2 => random.between(deadline / 2, 3 * deadline),
+            _ => random.magnitude(10 * MS, 30 * SECOND),
+        };
+        let time = time.min(self.context.settings.heals - now);
         log!(self.context, "fault {fault:?}: n{node}, c{client}, {:.3} s", time as f64 / 1e9);
         if let Some(story) = &mut self.context.story {
             story.mark(now, None, format!("{fault:?}"));
@@ -62,7 +68,16 @@ impl World {
                 }
             }
             Fault::KillClient => {
+                let client = self.victim(client);
                 self.kill_client(client);
+                let machine = self.clients[client].machine;
+                if machine < self.nodes.len() && self.context.random.percent(33) {
+                    // The node of its machine is killed with it.
+                    self.check_ledger(machine);
+                    self.nodes[machine].kill(&mut self.context);
+                    let back = now + self.context.random.magnitude(10 * MS, 2 * SECOND);
+                    self.context.queue.push(back, Event::StartNode(machine));
+                }
                 self.context.queue.push(now + time, Event::StartClient(client));
             }
             Fault::PauseNode => self.pause(Lane::Node(node), now + time),
@@ -170,6 +185,14 @@ impl World {
         }
     }
 
+    /// The client that is killed: this one, or in half of the cases one that holds a lock.
+    fn victim(&mut self, client: usize) -> usize {
+        let inside = self.books.iter().flat_map(|book| book.inside().iter().map(|it| it.0));
+        let inside: Vec<usize> = inside.collect();
+        let holds = self.context.random.percent(50) && !inside.is_empty();
+        if holds { *self.context.random.pick(&inside) } else { client }
+    }
+
     /// Suspend a process until this time.
     fn pause(&mut self, lane: Lane, until: u64) {
         let paused = match lane {
@@ -182,13 +205,8 @@ impl World {
         }
     }
 
-    /// Kill the process of a node, and change a bit of a record in its ledger. Only clients of
-    /// other machines may claim what such a ledger has lost. So nothing happens in a run with local
-    /// clients.
+    /// Kill the process of a node, and change a bit of a record in its ledger.
     fn damage(&mut self, node: usize, time: u64) {
-        if self.clients.iter().any(|client| client.setting.local) {
-            return;
-        }
         self.check_ledger(node);
         self.nodes[node].kill(&mut self.context);
         self.nodes[node].disk.borrow_mut().damage(&mut self.context.random);
