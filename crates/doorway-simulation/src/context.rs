@@ -52,6 +52,12 @@ pub(crate) enum Event {
         to: usize,
         until: u64,
     },
+    /// One machine cannot reach another one until this time.
+    Cut {
+        from: usize,
+        to: usize,
+        until: u64,
+    },
     /// All faults end.
     Heal,
     /// Look whether the phase has reached its goal. It must have reached it at this time.

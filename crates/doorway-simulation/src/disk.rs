@@ -62,16 +62,18 @@ impl Disk {
         (self.waited, self.crash_in_sync) = (0, false);
     }
 
-    /// Change a bit of a record that has been written.
+    /// Change a bit of a record that has been written. The last one may have been torn by a crash.
     pub(crate) fn damage(&mut self, random: &mut Random) {
         let records = self.seen.chunks(SECTOR).enumerate().skip(1);
-        let written: Vec<_> = records.filter(|(_, it)| it[..2] != [0, 0]).map(|it| it.0).collect();
+        let has_value = |(_, it): &(usize, &[u8])| it.len() > 6 && it[..2] != [0, 0];
+        let written: Vec<_> = records.filter(has_value).map(|it| it.0).collect();
         if written.is_empty() {
             return;
         }
         let record = *random.pick(&written) * SECTOR;
         let length = usize::from(u16::from_le_bytes([self.seen[record], self.seen[record + 1]]));
-        let length = (length & 0x7fff).clamp(1, SECTOR - 6) as u64;
+        let most = (self.seen.len() - record).min(SECTOR) - 6;
+        let length = (length & 0x7fff).clamp(1, most) as u64;
         let at = record + 6 + random.below(length) as usize;
         self.seen[at] ^= 1 << random.below(8);
         self.dirty.insert(record / SECTOR);

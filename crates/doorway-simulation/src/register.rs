@@ -26,6 +26,8 @@ pub(crate) struct Register {
     /// How many of a thousand messages are lost, and how many take long.
     pub(crate) lost: u64,
     pub(crate) slow: u64,
+    /// Until when what is sent to each node is late.
+    pub(crate) late: Vec<u64>,
 }
 
 /// A message to or from the register.
@@ -75,6 +77,7 @@ impl Register {
             leads: (0..settings.nodes).map(|node| node == 0).collect(),
             lost: agreed.lost,
             slow: agreed.slow,
+            late: vec![0; settings.nodes],
         }
     }
 }
@@ -91,6 +94,11 @@ impl Context {
         let mut time = self.network.latency(self.now, false, &mut self.random);
         if self.random.below(1000) < register.slow {
             time += self.random.magnitude(50 * MS, 15 * SECOND);
+        }
+        if from == machine && self.now < register.late[node] {
+            // Later than the next renewals, and before the node gives up waiting for it.
+            let lease = self.settings.deadline();
+            time += self.random.between(lease / 10, lease * 3 / 10);
         }
         let cut = self.network.blocked(self.now, from, to).is_some();
         let lost = self.random.below(1000) < register.lost;

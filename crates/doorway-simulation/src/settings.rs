@@ -1,5 +1,6 @@
 //! What the seed draws before a run begins: the group, its clients, and which faults are in play.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use doorway_node::locks::{Rule, RuleBook, served};
@@ -94,6 +95,50 @@ impl Fault {
 
     /// How many of them can happen to a group that agrees on its members: the first ones.
     const AGREED: usize = 22;
+
+    /// Faults that belong together. What one of them leaves behind is what another one may meet.
+    const THEMES: [&[Self]; 4] = [
+        &[
+            Self::KillNode,
+            Self::StopNode,
+            Self::DrainNode,
+            Self::KillClient,
+            Self::PauseNode,
+            Self::PauseClient,
+        ],
+        &[
+            Self::KillNode,
+            Self::CrashMachine,
+            Self::Sleep,
+            Self::FullDisk,
+            Self::StalledDisk,
+            Self::DamageDisk,
+        ],
+        &[
+            Self::CutPair,
+            Self::CutOneWay,
+            Self::Isolate,
+            Self::Delay,
+            Self::Break,
+            Self::BreakLock,
+            Self::PauseClient,
+        ],
+        // For groups that agree on their members.
+        &[
+            Self::KillNode,
+            Self::StopNode,
+            Self::CrashMachine,
+            Self::PauseNode,
+            Self::CutRegister,
+            Self::LoseQuorum,
+            Self::MoveLeader,
+            Self::ChangeSeats,
+            Self::ChangeLease,
+        ],
+    ];
+
+    /// How many themes a group with a fixed list of members has: the first ones.
+    const FIXED_THEMES: usize = 3;
 }
 
 /// The time to live of a session without a limit: it lives as long as its processes.
@@ -125,6 +170,8 @@ pub(crate) struct ClientSetting {
     pub(crate) ttl: Duration,
     /// Whether it keeps locks until somebody else wants them.
     pub(crate) keep: bool,
+    /// The lock that it asks for most of the time.
+    pub(crate) favourite: Option<usize>,
     pub(crate) patience: Duration,
     /// The mean times between two requests, and inside, in nanoseconds.
     pub(crate) thinks: u64,
@@ -204,13 +251,9 @@ impl Settings {
             None => 3,
         };
         let alone = nodes == 1 && agreed.is_none();
-        let mut algorithms = served();
         // Agreed members come and go, so the algorithm has to serve groups of every size.
         let smallest = if agreed.is_some() { 1 } else { nodes };
-        algorithms
-            .retain(|name| (smallest..=nodes).all(|size| Rule::new(name, size, 1, 1).is_ok()));
-        let algorithm =
-            if random.percent(40) { "carvalho-roucairol" } else { *random.pick(&algorithms) };
+        let algorithm = algorithm(random, smallest..=nodes);
         let permits = random.between(2, 3) as u32;
         let mut rules = vec![("rw".to_owned(), "readers-writers".to_owned(), 1)];
         if alone {
@@ -219,30 +262,35 @@ impl Settings {
             rules.push(("slots".to_owned(), "raymond-k".to_owned(), permits));
         }
         rules.push((String::new(), algorithm.to_owned(), 1));
-        let mut locks = Vec::new();
-        for number in 0..random.between(1, 4) {
-            let (name, kind) = match random.below(6) {
-                0 => (format!("rw{number}"), Kind::Shared),
-                1 => (format!("slots{number}"), Kind::Permits(permits)),
-                _ => (format!("lock{number}"), Kind::Exclusive),
-            };
-            let name = Name::new(&name).expect("a short name");
-            locks.push(LockSetting { name, kind });
-        }
+        let keeps = random.percent(40);
+        let locks = locks(random, if keeps { 8 } else { 4 }, permits);
         let ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
         let count = random.between(2, 4) as usize * nodes.min(2);
         // No client may count on a lock for longer than on the lease of its node.
         let lease = agreed.as_ref().map(|agreed| Duration::from_millis(agreed.lease_ms.into()));
         let longest = lease.map_or(ttl, |lease| ttl.min(lease * 7 / 10));
+        let length = random.between(20, 90) * SECOND;
+        let mut faults = faults(random, length, agreed.is_some());
+        let plays =
+            |faults: &[(Fault, u64)], fault| faults.iter().any(|(known, _)| *known == fault);
+        // A client that keeps locks relies on its clock more than others.
+        if keeps && random.percent(50) && !plays(&faults, Fault::PauseClient) {
+            faults.push((Fault::PauseClient, length / random.between(2, 12)));
+        }
+        // Only clients of other machines may claim what a damaged ledger has lost.
+        let remote = plays(&faults, Fault::DamageDisk);
+        // In a group with agreed members nobody would tell children that its membership is over.
+        let children = agreed.is_none() && plays(&faults, Fault::KillClient);
         let mut clients: Vec<_> = (0..count)
-            .map(|at| client(random, at % nodes, nodes, longest, lease.is_some()))
+            .map(|at| {
+                let local = random.percent(50) && !remote;
+                client(random, at % nodes, nodes, (local, children), longest, lease.is_some())
+            })
             .collect();
         let machines = nodes + clients.len();
         let drifts = drifts(random, machines, agreed.is_some());
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
-        let length = random.between(20, 90) * SECOND;
-        let mut faults = faults(random, length, agreed.is_some());
         // By dice of their own, so that all other runs stay as they are.
         let mut dice = Random::new(random.clone().next());
         if nodes > 1 && dice.percent(15) {
@@ -251,8 +299,8 @@ impl Settings {
         if agreed.is_some() {
             bind(&mut dice, &mut clients, &faults);
         }
-        if dice.percent(40) {
-            keep(&mut dice, &mut clients);
+        if keeps {
+            keep(&mut dice, &mut clients, locks.len());
         }
         Self {
             nodes,
@@ -270,6 +318,13 @@ impl Settings {
             faults,
             heals: length,
         }
+    }
+
+    /// The time after which most things are over: the lease of members, or the longest time to live
+    /// of sessions.
+    pub(crate) fn deadline(&self) -> u64 {
+        let lease = self.agreed.as_ref().map(|agreed| u64::from(agreed.lease_ms) * MS);
+        lease.unwrap_or(self.ttl.as_nanos() as u64)
     }
 
     /// Whether the group has one member, and never another one.
@@ -292,6 +347,28 @@ impl Settings {
     }
 }
 
+/// An algorithm that serves groups of all these sizes.
+fn algorithm(random: &mut Random, sizes: RangeInclusive<usize>) -> &'static str {
+    let mut algorithms = served();
+    algorithms.retain(|name| sizes.clone().all(|size| Rule::new(name, size, 1, 1).is_ok()));
+    let any = |random: &mut Random| algorithms[random.below(algorithms.len() as u64) as usize];
+    if random.percent(40) { "carvalho-roucairol" } else { any(random) }
+}
+
+/// The locks of a run.
+fn locks(random: &mut Random, most: u64, permits: u32) -> Vec<LockSetting> {
+    let count = random.between(1, most);
+    let lock = |number| {
+        let (name, kind) = match random.below(6) {
+            0 => (format!("rw{number}"), Kind::Shared),
+            1 => (format!("slots{number}"), Kind::Permits(permits)),
+            _ => (format!("lock{number}"), Kind::Exclusive),
+        };
+        LockSetting { name: Name::new(&name).expect("a short name"), kind }
+    };
+    (0..count).map(lock).collect()
+}
+
 /// Let sessions of a group with agreed members live with their processes. A client that is
 /// suspended cannot notice that its node has lost its lease, and only the fence helps then. So this
 /// is only for runs in which no client is suspended.
@@ -306,13 +383,20 @@ fn bind(dice: &mut Random, clients: &mut [ClientSetting], faults: &[(Fault, u64)
     }
 }
 
-/// Let clients keep their locks until somebody else wants them.
-fn keep(dice: &mut Random, clients: &mut [ClientSetting]) {
+/// Let clients keep their locks until somebody else wants them. Each client has a favourite lock,
+/// another one than the others if there are enough, so that some locks are not wanted for a while.
+fn keep(dice: &mut Random, clients: &mut [ClientSetting], locks: usize) {
+    for (at, client) in clients.iter_mut().enumerate() {
+        client.favourite = Some(at % locks);
+    }
     let connected = |it: &&mut ClientSetting| {
         matches!(it.life, LifeSetting::Connection | LifeSetting::Inherited)
     };
     for client in clients.iter_mut().filter(connected) {
         client.keep = dice.percent(70);
+        if client.keep && dice.percent(50) {
+            client.thinks *= 5; // So that it is outside for a while.
+        }
         if client.keep && client.ttl == UNLIMITED {
             client.ttl = Duration::from_millis(dice.magnitude(1000, 10_000));
         }
@@ -325,21 +409,31 @@ fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
     if agreed {
         most = most.min(1000); // The keeper of a membership relies on that.
     }
-    let slewed: u64 = *random.pick(&[0, 0, 83_333]);
-    let mut around = |most: u64| random.between(0, 2 * most).cast_signed() - most.cast_signed();
+    let slewed: u64 = *random.pick(&[0, 83_333]);
+    let around = |random: &mut Random, most: u64| {
+        random.between(0, 2 * most).cast_signed() - most.cast_signed()
+    };
     let drift = |_| {
-        let raw = around(most);
-        Drift { raw, boot: raw + around(slewed) }
+        let raw = around(random, most);
+        // A time service that has much to correct slews as fast as it may.
+        let slew = match random.below(4) {
+            0 => slewed.cast_signed(),
+            1 => -slewed.cast_signed(),
+            _ => around(random, slewed),
+        };
+        Drift { raw, boot: raw + slew }
     };
     (0..machines).map(drift).collect()
 }
 
-/// The faults of a run whose faults end after this time.
+/// The faults of a run whose faults end after this time. In half of the runs they are of one theme.
 fn faults(random: &mut Random, length: u64, agreed: bool) -> Vec<(Fault, u64)> {
     let (many, kinds) = if agreed { (8, Fault::AGREED) } else { (5, Fault::FIXED) };
+    let themes = if agreed { &Fault::THEMES[..] } else { &Fault::THEMES[..Fault::FIXED_THEMES] };
+    let of = if random.percent(50) { *random.pick(themes) } else { &Fault::ALL[..kinds] };
     let mut faults: Vec<(Fault, u64)> = Vec::new();
     for _ in 0..random.between(0, many) {
-        let fault = *random.pick(&Fault::ALL[..kinds]);
+        let fault = *random.pick(of);
         if faults.iter().all(|(known, _)| *known != fault) {
             faults.push((fault, length / random.between(2, 12)));
         }
@@ -350,9 +444,9 @@ fn faults(random: &mut Random, length: u64, agreed: bool) -> Vec<(Fault, u64)> {
 fn agreed(random: &mut Random) -> AgreedSetting {
     AgreedSetting {
         founders: *random.pick(&[1, 2, 3, 3, 3]),
-        lease_ms: *random.pick(&[2000, 3000, 5000, 10_000]),
+        lease_ms: *random.pick(&[2000, 3000, 5000, 10_000, 10_000]),
         lost: *random.pick(&[0, 0, 20, 200]),
-        slow: *random.pick(&[0, 10, 100]),
+        slow: *random.pick(&[0, 10, 100, 400]),
         burns: random.percent(30),
     }
 }
@@ -361,13 +455,14 @@ fn client(
     random: &mut Random,
     node: usize,
     group: usize,
+    (local, children): (bool, bool),
     ttl: Duration,
     agreed: bool,
 ) -> ClientSetting {
-    let local = random.percent(50);
     let life = match (local, random.below(10)) {
         (true, 0..3) if !agreed => LifeSetting::Process,
         (true, 3..5) => LifeSetting::Inherited,
+        (true, 6..9) if children => LifeSetting::Inherited,
         (true, 5) | (false, 0..2) => LifeSetting::Http,
         (false, 2..4) => LifeSetting::Lease,
         _ => LifeSetting::Connection,
@@ -389,6 +484,7 @@ fn client(
         life,
         ttl: if bound { UNLIMITED } else { own },
         keep: false,
+        favourite: None,
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),
         holds: random.magnitude(MS, 500 * MS),

@@ -32,7 +32,7 @@ fn nothing_forbidden_happens() {
 
 #[test]
 fn a_picture_shows_every_node_and_client_and_who_holds_what() {
-    let picture = draw(1);
+    let picture = draw(4);
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
     for shown in [">n0<", ">c0<", ">c1<", ">acquire<", "<rect"] {
         assert!(picture.contains(shown), "{shown} is missing in {picture}");

@@ -146,7 +146,7 @@ impl Client {
     fn want(&mut self, context: &mut Context, plan: Plan) {
         let settings = Rc::clone(&context.settings);
         let (id, start, ttl) = (self.id, self.starts, self.setting.ttl);
-        let Wish { lock, name, mode, permits } = wish(context, &settings);
+        let Wish { lock, name, mode, permits } = wish(context, &settings, self.setting.favourite);
         let keyed = plan != Plan::Compete || context.random.percent(70);
         let waits = plan != Plan::Compete || context.random.percent(80);
         let wait = if waits { context.random.magnitude(MS, 8000 * MS) } else { 0 };

@@ -6,10 +6,13 @@ use doorway_client::machine::Event as SessionEvent;
 use doorway_protocol::{Ask, Fence, Mode, Name, Wait};
 
 use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
-use crate::clock::MS;
+use crate::clock::{MS, SECOND};
 use crate::context::{Context, log};
 use crate::settings::{Kind, LifeSetting, Settings};
 use crate::story::Lane;
+
+/// The longest mean time after which a program looks again at a request that waits.
+const PATIENCE: u64 = 4 * SECOND;
 
 /// A request that has no answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,9 +51,10 @@ pub(super) struct Wish {
     pub(super) permits: Option<u32>,
 }
 
-/// What a program asks for next.
-pub(super) fn wish(context: &mut Context, settings: &Settings) -> Wish {
-    let lock = context.random.below(settings.locks.len() as u64) as usize;
+/// What a program asks for next. If it has a favourite lock, it asks for another one rarely.
+pub(super) fn wish(context: &mut Context, settings: &Settings, favourite: Option<usize>) -> Wish {
+    let any = context.random.below(settings.locks.len() as u64) as usize;
+    let lock = favourite.filter(|_| context.random.percent(80)).unwrap_or(any);
     let kind = settings.locks[lock].kind;
     let mode = match kind {
         Kind::Shared if context.random.percent(60) => Mode::Shared,
@@ -177,7 +181,7 @@ impl Client {
         }
         if first.is_some() {
             // Look again later: the request may be withdrawn then.
-            return self.work_after(context, 20 * thinks + holds);
+            return self.work_after(context, (20 * thinks).min(PATIENCE) + holds);
         }
         if plan != Plan::Finish {
             self.ask(context, plan);
@@ -189,10 +193,11 @@ impl Client {
         let now = self.clock.read(context.now);
         let settings = Rc::clone(&context.settings);
         let (thinks, holds) = (self.setting.thinks, self.setting.holds);
+        let favourite = self.setting.favourite;
         let Some(Process { way: Way::Session(session), held, .. }) = &mut self.process else {
             return;
         };
-        let Wish { lock, name, mode, permits } = wish(context, &settings);
+        let Wish { lock, name, mode, permits } = wish(context, &settings, favourite);
         let holding = !held.is_empty();
         if held.iter().any(|held| held.lock == lock) {
             return self.work_after(context, holds); // A program never waits for itself.
@@ -209,7 +214,7 @@ impl Client {
         let number = session.machine.acquire(now, ask.clone());
         log!(context, "c{} asks {number}: {ask:?}", self.id);
         session.asked.insert(number, Asked::Acquire { lock, healed: plan == Plan::Healed });
-        self.work_after(context, if holding { holds } else { 20 * thinks + holds });
+        self.work_after(context, if holding { holds } else { (20 * thinks).min(PATIENCE) + holds });
     }
 
     /// Release everything, and say goodbye.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_core::NodeId;
+use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
     AgreedRules, Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId,
@@ -25,7 +25,7 @@ use super::{Node, NodeEvent, place, refusal};
 use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::register::{RegisterTraffic, node_of, seat};
-use crate::settings::Settings;
+use crate::settings::{Kind, LockSetting, Settings};
 
 /// How long the group may take to let a process go.
 const LEAVING: u64 = 1000 * MS;
@@ -129,6 +129,9 @@ impl AgreedHost for Stage<'_> {
 
     fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool {
         self.notices.push(format!("starts view {view} with {held:?}"));
+        if let Some(name) = crowded(self.settings, &held) {
+            self.notices.push(format!("Refused: view {view} has too many holders of {name}"));
+        }
         let Some(seating) = self.seats.seating(view) else { return false };
         let mut parts: Vec<Vec<(NodeId, HeldLock)>> = vec![Vec::new(); self.shards.len()];
         for (node, held) in held.into_iter().enumerate() {
@@ -182,6 +185,20 @@ impl AgreedHost for Stage<'_> {
     }
 }
 
+/// A lock whose holders exclude each other. A shipped node waits for them to leave, because the
+/// group may have changed the rules of its locks. No run changes them.
+fn crowded<'a>(settings: &'a Settings, held: &[Vec<HeldLock>]) -> Option<&'a Name> {
+    let is_crowded = |lock: &&LockSetting| {
+        let holders = || held.iter().flatten().filter(|held| held.lock == lock.name);
+        match lock.kind {
+            Kind::Exclusive => holders().count() > 1,
+            Kind::Shared => holders().count() > 1 && holders().any(|it| it.mode == Mode::Exclusive),
+            Kind::Permits(permits) => holders().map(|it| it.permits).sum::<u32>() > permits,
+        }
+    };
+    settings.locks.iter().find(is_crowded).map(|lock| &lock.name)
+}
+
 /// A node and the rest of the world, as the keeper of its membership acts on them.
 struct Keeping<'a> {
     node: &'a mut Node,
@@ -193,7 +210,9 @@ impl KeeperHost for Keeping<'_> {
         let (node, start) = (self.node.id, self.node.starts);
         let Some(agreed) = self.node.agreed() else { return };
         agreed.puts.insert(put);
-        let lease = agreed.views.record().map_or(0, |record| u64::from(record.lease_ms)) * MS;
+        // The first command is put before the views know the record.
+        let lease = agreed.views.record().map(|record| u64::from(record.lease_ms) * MS);
+        let lease = lease.unwrap_or_else(|| self.context.settings.deadline());
         self.context.send_register(RegisterTraffic::Ask { node, start, put, command });
         self.node.later(self.context, lease * 3 / 10, NodeEvent::PutTimedOut(put));
     }

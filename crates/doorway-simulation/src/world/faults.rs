@@ -26,7 +26,13 @@ impl World {
         let random = &mut self.context.random;
         let (node, client) = (random.below(nodes) as usize, random.below(clients) as usize);
         // Some times are much shorter than every deadline, and some are longer than all of them.
-        let time = random.magnitude(10 * MS, 30 * SECOND).min(self.context.settings.heals - now);
+        // Two fifths are about as long as the TTL or the lease of the run.
+        let deadline = self.context.settings.deadline();
+        let time = match random.below(5) {
+            0..2 => random.between(deadline / 2, 3 * deadline),
+            _ => random.magnitude(10 * MS, 30 * SECOND),
+        };
+        let time = time.min(self.context.settings.heals - now);
         log!(self.context, "fault {fault:?}: n{node}, c{client}, {:.3} s", time as f64 / 1e9);
         if let Some(story) = &mut self.context.story {
             story.mark(now, None, format!("{fault:?}"));
@@ -62,7 +68,16 @@ impl World {
                 }
             }
             Fault::KillClient => {
+                let client = self.victim(client);
                 self.kill_client(client);
+                let machine = self.clients[client].machine;
+                if machine < self.nodes.len() && self.context.random.percent(33) {
+                    // The node of its machine is killed with it.
+                    self.check_ledger(machine);
+                    self.nodes[machine].kill(&mut self.context);
+                    let back = now + self.context.random.magnitude(10 * MS, 2 * SECOND);
+                    self.context.queue.push(back, Event::StartNode(machine));
+                }
                 self.context.queue.push(now + time, Event::StartClient(client));
             }
             Fault::PauseNode => self.pause(Lane::Node(node), now + time),
@@ -117,17 +132,7 @@ impl World {
                     }
                 }
             }
-            Fault::CutRegister => {
-                let Some(register) = &self.context.register else { return };
-                let (machine, both) = (register.machine, self.context.random.percent(60));
-                let there = both || self.context.random.percent(50);
-                if there {
-                    self.context.network.block(node, machine, now + time);
-                }
-                if both || !there {
-                    self.context.network.block(machine, node, now + time);
-                }
-            }
+            Fault::CutRegister => self.cut_register(node, time),
             Fault::LoseQuorum => {
                 if let Some(register) = &mut self.context.register {
                     register.stuck = register.stuck.max(now + time);
@@ -180,6 +185,14 @@ impl World {
         }
     }
 
+    /// The client that is killed: this one, or in half of the cases one that holds a lock.
+    fn victim(&mut self, client: usize) -> usize {
+        let inside = self.books.iter().flat_map(|book| book.inside().iter().map(|it| it.0));
+        let inside: Vec<usize> = inside.collect();
+        let holds = self.context.random.percent(50) && !inside.is_empty();
+        if holds { *self.context.random.pick(&inside) } else { client }
+    }
+
     /// Suspend a process until this time.
     fn pause(&mut self, lane: Lane, until: u64) {
         let paused = match lane {
@@ -192,13 +205,8 @@ impl World {
         }
     }
 
-    /// Kill the process of a node, and change a bit of a record in its ledger. Only clients of
-    /// other machines may claim what such a ledger has lost. So nothing happens in a run with local
-    /// clients.
+    /// Kill the process of a node, and change a bit of a record in its ledger.
     fn damage(&mut self, node: usize, time: u64) {
-        if self.clients.iter().any(|client| client.setting.local) {
-            return;
-        }
         self.check_ledger(node);
         self.nodes[node].kill(&mut self.context);
         self.nodes[node].disk.borrow_mut().damage(&mut self.context.random);
@@ -224,7 +232,7 @@ impl World {
                 it.break_lock(context, &lock, held.fence, reports);
             });
         }
-        if self.nodes[node].paused <= self.context.now {
+        if self.nodes[node].process.is_some() && self.nodes[node].paused <= self.context.now {
             self.nodes[node].break_by_operator(&mut self.context, &lock, held.fence);
             self.after_node(node);
         }

@@ -32,14 +32,16 @@ impl World {
                 self.context.send_register(answer);
             }
             RegisterTraffic::Answer { node, start, put, answer } => {
-                if self.nodes[node].starts == start {
+                if self.nodes[node].starts == start && self.nodes[node].process.is_some() {
                     self.nodes[node].answered(&mut self.context, put, Some(answer));
                     self.after_node(node);
                 }
             }
             RegisterTraffic::Show { node, version, state } => {
-                self.nodes[node].shown(&mut self.context, version, state);
-                self.after_node(node);
+                if self.nodes[node].process.is_some() {
+                    self.nodes[node].shown(&mut self.context, version, state);
+                    self.after_node(node);
+                }
             }
         }
     }
@@ -127,6 +129,28 @@ impl World {
         }
     }
 
+    /// A node cannot reach the register for this long, or is not reached by it, or both. In half of
+    /// the cases the way to the node gets worse before that: what comes from the register is late.
+    pub(super) fn cut_register(&mut self, node: usize, time: u64) {
+        let Some(register) = &mut self.context.register else { return };
+        let (machine, lease) = (register.machine, self.context.settings.deadline());
+        let random = &mut self.context.random;
+        let both = random.percent(30);
+        let there = both || random.percent(50);
+        let late = if random.percent(50) { lease / 2 } else { 0 };
+        let begin = self.context.now + late;
+        register.late[node] = begin;
+        let mut cut = |from, to| {
+            self.context.queue.push(begin, Event::Cut { from, to, until: begin + time });
+        };
+        if there {
+            cut(node, machine);
+        }
+        if both || !there {
+            cut(machine, node);
+        }
+    }
+
     /// An operator adds a machine that does not belong to the group, or removes one.
     pub(super) fn change_seats(&mut self, node: usize) {
         let Some(register) = &self.context.register else { return };
@@ -153,6 +177,7 @@ impl World {
     pub(super) fn heal_register(&mut self) {
         let Some(register) = &mut self.context.register else { return };
         (register.stuck, register.lost, register.slow) = (0, 0, 0);
+        register.late.fill(0);
         for node in 0..self.nodes.len() {
             let Some(register) = &self.context.register else { return };
             let belongs = register.state.record.seat(seat(node)).is_some();

@@ -215,6 +215,11 @@ impl World {
                 (disk.full, disk.stall) = (false, 0);
             }
             Event::MoveAddress { of, to, until } => self.move_address(of, to, until),
+            Event::Cut { from, to, until } => {
+                if self.context.now < self.context.settings.heals {
+                    self.context.network.block(from, to, until.min(self.context.settings.heals));
+                }
+            }
             Event::Heal => self.heal(),
             Event::Deadline(until) => self.deadline(until),
             Event::End => self.end(),

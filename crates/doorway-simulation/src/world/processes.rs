@@ -213,7 +213,7 @@ impl World {
         }
         self.check_ledger(node);
         self.books.iter_mut().for_each(Book::forget_breaks);
-        let off = self.context.now + self.context.random.magnitude(SECOND, 20 * SECOND);
+        let off = self.context.now + self.context.random.magnitude(100 * MS, 20 * SECOND);
         self.nodes[node].crash(&mut self.context, off);
         self.context.queue.push(off, Event::StartNode(node));
     }
