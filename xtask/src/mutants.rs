@@ -50,7 +50,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
         }
         if found.is_empty() {
             summary.record(module, &result);
-            fs::write(summary::PATH, summary.text(&listed))?;
+            fs::write(summary::PATH, summary.text(&modules, &listed))?;
         }
         complaints += found.len();
     }
@@ -60,7 +60,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
 
 /// The text of `docs/mutants.md`, with the reasons that are listed now.
 pub(crate) fn document() -> anyhow::Result<String> {
-    Ok(Summary::read()?.text(&survivors::read()?))
+    Ok(Summary::read()?.text(&Module::all(&files::all()?), &survivors::read()?))
 }
 
 /// The module of this name, or the one that contains a file of this path.

@@ -17,11 +17,12 @@ const HEAD: &str = "\
 Written by `cargo xtask mutants`, which makes small changes to the algorithms and runs the tests on
 each changed version, a *mutant*. A mutant is *caught* if a test fails, *too slow* if a test does
 not end in time, and *unviable* if it does not compile. A *survivor* is a mutant that no test can
-tell from the original, for the reason given below. The fingerprint is that of the source: it shows
-whether a module has changed since it was tried. A module without a row has not been tried yet.
+tell from the original, for the reason given below. The fingerprint is that of the code without its
+comments. The last column says whether the code has changed since the module was tried; then the
+row is about code that is gone. A module without a row has not been tried yet.
 
-| module | mutants | caught | too slow | unviable | survivors | fingerprint |
-|---|--:|--:|--:|--:|--:|---|
+| module | mutants | caught | too slow | unviable | survivors | fingerprint | code |
+|---|--:|--:|--:|--:|--:|---|---|
 ";
 
 /// The results of one module.
@@ -43,9 +44,15 @@ impl Row {
         Some(Self { module, counts, fingerprint: cells.next()?.to_owned() })
     }
 
-    fn line(&self) -> String {
+    fn line(&self, modules: &[Module<'_>]) -> String {
         let counts = self.counts.map(|count| count.to_string()).join(" | ");
-        format!("| `{}` | {counts} | {} |", self.module, self.fingerprint)
+        let code = if modules.iter().any(|module| self.is_about(module)) { "" } else { "changed" };
+        format!("| `{}` | {counts} | {} | {code} |", self.module, self.fingerprint)
+    }
+
+    /// Is the row about the module with the code it has now?
+    fn is_about(&self, module: &Module<'_>) -> bool {
+        self.module == module.name && self.fingerprint == module.code_fingerprint()
     }
 }
 
@@ -63,8 +70,7 @@ impl Summary {
 
     /// Was the module tried with the code it has now?
     pub(super) fn knows(&self, module: &Module<'_>) -> bool {
-        let fingerprint = module.fingerprint();
-        self.0.iter().any(|row| row.module == module.name && row.fingerprint == fingerprint)
+        self.0.iter().any(|row| row.is_about(module))
     }
 
     pub(super) fn record(&mut self, module: &Module<'_>, outcome: &Outcome) {
@@ -73,15 +79,15 @@ impl Summary {
         self.0.push(Row {
             module: module.name.to_owned(),
             counts: [outcome.mutants(), *caught, *timeouts, *unviable, survivors.len()],
-            fingerprint: module.fingerprint(),
+            fingerprint: module.code_fingerprint(),
         });
         self.0.sort_by(|one, other| one.module.cmp(&other.module));
     }
 
-    pub(super) fn text(&self, listed: &[Survivor]) -> String {
-        let mut lines: Vec<String> = self.0.iter().map(Row::line).collect();
+    pub(super) fn text(&self, modules: &[Module<'_>], listed: &[Survivor]) -> String {
+        let mut lines: Vec<String> = self.0.iter().map(|row| row.line(modules)).collect();
         let sum = |at: usize| self.0.iter().map(|row| row.counts[at]).sum::<usize>().to_string();
-        lines.push(format!("| all | {} | |", [0, 1, 2, 3, 4].map(sum).join(" | ")));
+        lines.push(format!("| all | {} | | |", [0, 1, 2, 3, 4].map(sum).join(" | ")));
         lines.push("\n## Survivors".to_owned());
         let mut file = "";
         for survivor in listed {
@@ -99,11 +105,18 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::File;
 
     #[test]
     fn what_is_written_is_read_again() {
-        let row =
-            Row { module: "a".to_owned(), counts: [7, 4, 1, 1, 1], fingerprint: "f".to_owned() };
+        let code = File { path: "a.rs".to_owned(), text: "fn a() {}\n".to_owned() };
+        let module = Module { name: "a", files: vec![&code] };
+        let row = |module: &str, fingerprint: &str| Row {
+            module: module.to_owned(),
+            counts: [7, 4, 1, 1, 1],
+            fingerprint: fingerprint.to_owned(),
+        };
+        let rows = vec![row("a", &module.code_fingerprint()), row("b", "f")];
         let survivor = Survivor {
             file: "a.rs".to_owned(),
             mutation: "replace || with &&".to_owned(),
@@ -111,10 +124,14 @@ mod tests {
             reason: "They are the same.".to_owned(),
         };
         let listed = [survivor];
-        let text = Summary(vec![row]).text(&listed);
-        assert!(text.contains("| `a` | 7 | 4 | 1 | 1 | 1 | f |\n| all | 7 | 4 | 1 | 1 | 1 | |\n"));
+        let modules = [module];
+        let text = Summary(rows).text(&modules, &listed);
+        let table = "| `b` | 7 | 4 | 1 | 1 | 1 | f | changed |\n| all | 14 | 8 | 2 | 2 | 2 | | |\n";
+        assert!(text.contains(table), "{text}");
+        let current = format!("| {} |  |\n", modules[0].code_fingerprint());
+        assert!(text.contains(&current), "{text}");
         let bullet = "\n### a.rs\n\n- `replace || with &&`, at `|| b`: They are the same.\n";
         assert!(text.ends_with(bullet), "{text}");
-        assert_eq!(Summary::parse(&text).text(&listed), text);
+        assert_eq!(Summary::parse(&text).text(&modules, &listed), text);
     }
 }
