@@ -385,7 +385,8 @@ fn a_restart_of_the_server_loses_nothing() {
     stage.runtime = Some(runtime);
     stage.browser.press(&["1"]);
     stage.browser.wait("the page says so", "return document.getElementById('alert').innerText");
-    stage.browser.run("await new Promise((done) => setTimeout(done, 300));");
+    let kept = "return sessionStorage.getItem('doorway.last') === await doorwayLab.address()";
+    stage.browser.wait("the moment is remembered", kept);
     stage.browser.go(&address);
     stage.browser.run("location.reload()");
     stage.ready();

@@ -99,13 +99,15 @@ lab.panels = [bar.draw, ...panels.map((panel) => panel.draw), transport(lab, $("
 let place = location.hash;
 
 /** Keep the address bar at the moment, so that a reload and a restart of the server lose nothing. */
-async function remember() {
+function remember() {
   clearTimeout(remember.timer);
   remember.timer = setTimeout(async () => {
     const { story } = lab;
-    const leaves = () => story !== lab.story || lab.busy || location.hash !== place;
+    const leaves = () => story !== lab.story || location.hash !== place;
     if (!story || story.frame.names || document.body.dataset.screen !== "lab" || leaves()) return;
     const address = await lab.address();
+    // A step is under way. If it fails, nothing is drawn, and this moment is still the one to remember.
+    if (lab.busy) { remember(); return; }
     if (leaves()) return;
     history.replaceState(null, "", address);
     place = location.hash;
