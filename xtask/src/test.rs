@@ -59,22 +59,27 @@ const WITH_OTHERS: [Stage; 10] = [
     ("tests with Chromium", stages::chromium),
 ];
 
-/// These compute or build something, and do not care how long that takes. They run beside the
-/// tests, with low priority, so that the tests get the cores when they need them.
-const BESIDE: [Stage; 8] = [
+/// These build something with cargo, one after the other, because cargo lets only one process build
+/// in a directory. They do not care how long that takes. They run beside the tests, with low
+/// priority, so that the tests get the cores when they need them.
+const BUILDS: [Stage; 4] = [
     ("documentation", stages::documentation),
     ("examples in the documentation", stages::doctests),
+    ("benchmarks, once around", stages::benchmarks),
+    ("Debian package", stages::debian_package),
+];
+
+/// These compute something, or build in a directory of their own. They run beside the tests too.
+const COMPUTATIONS: [Stage; 4] = [
     ("core without the standard library", stages::no_std),
     ("the walk-through of CONTRIBUTING.md", stages::walk_through),
-    ("benchmarks, once around", stages::benchmarks),
     ("simulation of the whole product", stages::simulation),
     ("generated documents", || docs::check().map(passed)),
-    ("Debian package", stages::debian_package),
 ];
 
 /// Every stage.
 fn stages() -> impl Iterator<Item = &'static Stage> {
-    FIRST.iter().chain(&TESTS).chain(&WITH_OTHERS).chain(&BESIDE)
+    FIRST.iter().chain(&TESTS).chain(&WITH_OTHERS).chain(&BUILDS).chain(&COMPUTATIONS)
 }
 
 /// How a stage went, as a line of the summary.
@@ -88,9 +93,10 @@ pub(crate) fn all() -> anyhow::Result<()> {
     let mut done: Vec<Done> = FIRST.iter().map(run).collect();
     thread::scope(|scope| {
         let others = scope.spawn(|| run_beside(&WITH_OTHERS, 0));
-        let beside = scope.spawn(|| run_beside(&BESIDE, 19));
+        let builds = scope.spawn(|| run_beside(&BUILDS, 19));
+        let computations = scope.spawn(|| run_beside(&COMPUTATIONS, 19));
         done.extend(TESTS.iter().map(run));
-        for lane in [others, beside] {
+        for lane in [others, builds, computations] {
             done.extend(lane.join().map_err(|_| anyhow!("the stages beside the tests panicked"))?);
         }
         summary(&done)
