@@ -25,7 +25,8 @@ const PAGE: &str = "docs/simulation.md";
 const TABLE_BEGIN: &str = "<!-- bugs: written by `cargo xtask soak --bugs` -->\n";
 const TABLE_END: &str = "<!-- end of bugs -->\n";
 
-/// The crates that a run consists of, and the explorer, which tests of the node depend on.
+/// The crates that a run consists of, and the explorer, which tests of the node and of the sessions
+/// depend on.
 const CRATES: [&str; 7] =
     ["client", "core", "node", "protocol", "search", "sessions", "simulation"];
 
@@ -91,7 +92,8 @@ fn patches() -> anyhow::Result<Vec<PathBuf>> {
 /// Copy what the simulation consists of. Files that have not changed keep their times, so that
 /// cargo builds only what has. An interrupted trial may have left a patch, and that is undone here.
 fn copy(tree: &Path) -> anyhow::Result<()> {
-    // A crate of an earlier copy that is not needed any more would still be built.
+    // Cargo reads the manifests of all crates in the directory, also of those of an earlier copy
+    // that are not needed any more.
     for entry in fs::read_dir(tree.join("crates")).into_iter().flatten() {
         let path = entry?.path();
         if !CRATES.iter().any(|name| path.ends_with(format!("doorway-{name}"))) {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doorway_sessions::clock::Moment;
+use doorway_protocol::Moment;
 
 /// Does something at most once a second.
 #[derive(Debug)]

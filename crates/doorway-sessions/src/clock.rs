@@ -1,8 +1,6 @@
-//! The clock of all deadlines, which is never too fast: see [`doorway_protocol::LeaseClock`].
+//! Times as they are told and written.
 
 use std::time::Duration;
-
-pub use doorway_protocol::Moment;
 
 /// Whole milliseconds, as they are told.
 pub fn ms(time: Duration) -> u64 {

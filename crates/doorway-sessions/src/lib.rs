@@ -21,12 +21,17 @@
 //! - `promise`: what may be promised if the membership of the node can end.
 //! - `holds`: leases that are longer than that, which the group keeps.
 //! - `kept`: grants that clients keep until somebody else wants the lock.
-//! - `limits`: how much of everything one client may have.
+//! - `limits`: how much of everything one client may have, and `tally`, which counts it.
 //! - `names`: which names are in use, and with how many permits.
+//! - `event`: what happens to the sessions, and what is to be done.
+//! - `session`: what is known about one session.
+//! - `refusals`: why requests are refused, in words.
+//! - `questions`: what the shell may ask, and `counters`, which it reports.
+//! - `principal`, `settings`: a client with its rights, and the limits of all.
 //!
-//! Beside the machine are the parts of the service that a simulation runs too: the [`ledger`], in
-//! which the grants outlive the process, the [`identity`] of its directory, and the [`outbox`] of a
-//! connection.
+//! Beside the machine are the [`ledger`], in which the grants outlive the process, the [`identity`]
+//! of its directory, the [`outbox`] of a connection, and [`secret`] and [`clock`] with a few
+//! functions.
 
 mod acquire;
 pub mod clock;

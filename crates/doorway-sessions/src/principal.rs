@@ -13,14 +13,6 @@ pub struct Principal {
     pub rights: Rights,
 }
 
-impl Principal {
-    /// Whether this is root or the user of the node, at the Unix socket.
-    pub fn is_owner(&self) -> bool {
-        let own = rustix::process::geteuid().as_raw();
-        self.uid.is_some_and(|uid| uid == own || uid == 0)
-    }
-}
-
 /// A right to do something with a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Right {

@@ -7,10 +7,10 @@
 //! A client counts the TTL of its session from when it sent its last message that the node has
 //! answered. So two rules suffice:
 //!
-//! 1. No TTL is longer than seven tenths of a lease, and no TTL of a client that sends heartbeats
-//!    is longer than half of it. A lease that is renewed all the time has more than that left, so
-//!    clients notice nothing, even if a renewal is late. The exception are leases that the group
-//!    keeps: see `holds`.
+//! 1. No TTL is longer than seven tenths of a lease. For a client that sends heartbeats, none is
+//!    longer than two fifths of it, or than a second, but never more than half of the lease. A
+//!    lease that is renewed all the time has more than that left, so clients notice nothing, even
+//!    if a renewal is late. The exception are leases that the group keeps: see `holds`.
 //! 2. The node answers a client with a session only while its lease lasts for the TTL of that
 //!    client from now on. Otherwise the answers wait until the lease is renewed. Clients that get
 //!    no answer count their locks as lost before the lease of the node ends. If the lease was made

@@ -27,7 +27,10 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     for round in 1..=extent.rounds {
         progress(&format!("many locks of 3 nodes, {placement}, {round} of {}", extent.rounds));
         for (group, times) in groups.iter().zip(&mut times) {
-            let sockets = group.sockets();
+            let mut sockets = group.sockets();
+            // In the next round, the clients and their locks are at other nodes.
+            let places = sockets.len();
+            sockets.rotate_left(round % places);
             times.extend(clients(placement, "", async move |_: &str| pairs(turn, &sockets).await));
         }
     }

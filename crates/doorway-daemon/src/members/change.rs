@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use super::audit::{self, Operator};
 use super::former::Former;
 use super::{Members, voters};
-use crate::service::Service;
+use crate::service::{Service, is_owner};
 
 /// How many times a command is sent that the group does not answer.
 pub(super) const ATTEMPTS: usize = 3;
@@ -379,7 +379,7 @@ impl Members {
 
 /// Refuse a client that may not change the group.
 pub(super) fn owner(principal: &Principal) -> Result<(), Refusal> {
-    if principal.is_owner() {
+    if is_owner(principal) {
         return Ok(());
     }
     let text = "only root and the user of the node may do this to its group, at its Unix socket";

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use doorway_protocol::{Code, Fence, Name, Refusal, SessionId};
+use doorway_sessions::EventKind as GrantEvent;
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::refusal;
 use hashbrown::HashMap;
@@ -27,12 +28,12 @@ pub enum EventKind {
     Lost,
 }
 
-impl From<doorway_sessions::EventKind> for EventKind {
-    fn from(kind: doorway_sessions::EventKind) -> Self {
+impl From<GrantEvent> for EventKind {
+    fn from(kind: GrantEvent) -> Self {
         match kind {
-            doorway_sessions::EventKind::Granted => Self::Granted,
-            doorway_sessions::EventKind::Released => Self::Released,
-            doorway_sessions::EventKind::Lost => Self::Lost,
+            GrantEvent::Granted => Self::Granted,
+            GrantEvent::Released => Self::Released,
+            GrantEvent::Lost => Self::Lost,
         }
     }
 }

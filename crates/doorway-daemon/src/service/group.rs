@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::RecordError;
-use doorway_protocol::NamePattern;
 use doorway_protocol::{
-    Absent, Code, Fence, LockLine, LockReport, Name, NodeStatus, Refusal, Waiter, Window,
+    Absent, Code, Fence, LockLine, LockReport, Moment, Name, NamePattern, NodeStatus, Refusal,
+    Waiter, Window,
 };
 use doorway_sessions::allowed;
-use doorway_sessions::clock::{Moment, ms};
+use doorway_sessions::clock::ms;
 use doorway_sessions::principal::{Principal, Right, Rights};
 use doorway_sessions::refusals::refusal;
 use serde::de::DeserializeOwned;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Holder, Name, Refusal};
+use doorway_protocol::{Code, Fence, Holder, Moment, Name, Refusal};
 use doorway_sessions::allowed;
-use doorway_sessions::clock::Moment;
 use doorway_sessions::principal::{Principal, Right};
 use doorway_sessions::refusals::refusal;
 

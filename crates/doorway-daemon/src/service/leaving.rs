@@ -56,7 +56,7 @@ impl Service {
         principal: &Principal,
         within: Option<Duration>,
     ) -> Result<(), Refusal> {
-        if !principal.is_owner() {
+        if !super::is_owner(principal) {
             let text = "only root and the user of the node can drain it, at its Unix socket";
             return Err(refusal(Code::Forbidden, text));
         }

@@ -32,8 +32,10 @@ use doorway_node::{
     AnswerMembers, Config, Describe, EndReason, Node, OnLost, OnWanted, OwnedGuard, RuleConfig,
     StartError,
 };
-use doorway_protocol::{Claims, Code, Fence, Hello, Life, Name, Refusal, Request, Scope, Secret};
-use doorway_sessions::clock::{Moment, ms};
+use doorway_protocol::{
+    Claims, Code, Fence, Hello, Life, Moment, Name, Refusal, Request, Scope, Secret,
+};
+use doorway_sessions::clock::ms;
 use doorway_sessions::identity;
 use doorway_sessions::ledger::{Ledger, LedgerContents};
 use doorway_sessions::outbox::Outbox;
@@ -586,6 +588,12 @@ pub fn node_config(config: &Config) -> Config {
         config.rules.splice(..0, names::unconfigured_permits().map(rule));
     }
     config
+}
+
+/// Is this client root or the user of the node, at the Unix socket?
+pub(crate) fn is_owner(client: &Principal) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    client.uid.is_some_and(|uid| uid == own || uid == 0)
 }
 
 pub(crate) fn secret() -> Secret {

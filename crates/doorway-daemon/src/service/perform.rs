@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use doorway_protocol::{Code, Fence, Mode, Name, SessionId};
-use doorway_sessions::clock::Moment;
+use doorway_protocol::{Code, Fence, Mode, Moment, Name, SessionId};
 use doorway_sessions::ledger::Record;
 use doorway_sessions::outbox::Outbox;
 use doorway_sessions::refusals::refusal;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use doorway_node::{ClosedLock, LockClient, LockClients};
 use doorway_protocol::{
-    Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Name, NodeStatus, Refusal,
-    Waiter,
+    Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Moment, Name, NodeStatus,
+    Refusal, Waiter,
 };
-use doorway_sessions::clock::{Moment, ms};
+use doorway_sessions::clock::ms;
 use doorway_sessions::names::{RESERVED, visible, visible_name};
 use doorway_sessions::principal::{Principal, Right};
 use doorway_sessions::refusals::refusal;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::Name;
-use doorway_sessions::clock::Moment;
+use doorway_protocol::{Moment, Name};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::standing::StandingKey;
 

@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod group;
 pub(crate) mod network;
 pub(crate) mod settings;
+#[path = "../../../doorway-sessions/tests/common/wait.rs"]
 pub(crate) mod wait;
 
 use std::collections::BTreeSet;

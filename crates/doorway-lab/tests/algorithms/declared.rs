@@ -83,8 +83,7 @@ fn declarations_change_only_on_purpose() {
         let declared = declared(&entry.info);
         assert!(table.contains(&declared), "UPDATE=1 would write:\n{declared}");
     }
-    for name in &rows {
-        listed(name);
-    }
+    let known = rows.iter().filter(|name| listed(name)).count();
+    assert!(known > 0, "no algorithm of the table is in the list");
     assert!(rows.len() >= 25, "the table has {} rows", rows.len());
 }

@@ -8,6 +8,6 @@ use doorway_core::algorithms::ALL;
 pub(crate) fn listed(name: &str) -> bool {
     let found = ALL.iter().any(|entry| entry.info.name == name);
     let pared = std::env::var_os("PARED").is_some();
-    assert!(found || pared, "no algorithm is called {name}");
+    assert!(found || pared, "no algorithm is called {name}: renamed or removed?");
     found
 }

@@ -7,7 +7,7 @@ mod schedules;
 mod search;
 mod shell;
 mod steps;
-#[path = "../../../doorway-daemon/tests/common/wait.rs"]
+#[path = "../common/wait.rs"]
 mod wait;
 
 use proptest::test_runner::Config;

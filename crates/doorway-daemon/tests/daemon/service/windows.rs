@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use doorway_daemon::settings::{Limits, Settings};
 use doorway_protocol::{ClientInfo, Code, Fence, Name, Refusal, Reply, Request, Window};
+use doorway_sessions::principal::{Principal, Rights};
 
 use super::client::{Client, name};
 use crate::common::daemon::Daemon;
@@ -112,11 +113,7 @@ fn what_cannot_be_a_window_is_refused() {
     let mut client = visitor(&server);
     let (lock, ..) = client.once("a", HOUR * 24, 1).unwrap();
     let service = server.service.clone();
-    let local = doorway_sessions::principal::Principal {
-        name: "uid 0".to_owned(),
-        uid: Some(0),
-        rights: doorway_sessions::principal::Rights::all(),
-    };
+    let local = Principal { name: "uid 0".to_owned(), uid: Some(0), rights: Rights::all() };
     let state = server.runtime.block_on(service.lock_state(&local, &lock)).unwrap();
     let expires = state.expires_in_ms[0].unwrap();
     assert!(expires > 24 * 3_600_000, "it is held for a day after its end: {expires} ms");
