@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use super::group::Nodes;
 use crate::common::daemon::{Daemon, signal};
-use crate::common::{addresses, group, until};
+use crate::common::{PATIENCE, addresses, group, until};
 
 /// The versions of etcdctl.
 fn versions() -> Vec<String> {
@@ -242,7 +242,7 @@ fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
             }),
         ));
     }
-    kill_while_they_work(&mut nodes, workers);
+    kill_while_they_work(&mut nodes, workers, &log);
     let lines = judge(&log);
     let mut names: Vec<&str> = lines.iter().map(|line| line.who.as_str()).collect();
     names.sort_unstable();
@@ -253,14 +253,21 @@ fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
     assert!(entries > 50, "{entries} entries");
 }
 
-/// Let workers do what they do again and again, and kill one node after another meanwhile.
-fn kill_while_they_work(nodes: &mut Nodes, workers: Vec<(String, Worker)>) {
-    let over = AtomicBool::new(false);
+/// Let workers do what they do again and again, and kill one node after another meanwhile. A client
+/// that only tries, such as etcd3gw, may not get in while the others wait for the lock all the
+/// time. So a worker goes on until its client was inside.
+fn kill_while_they_work(nodes: &mut Nodes, workers: Vec<(String, Worker)>, log: &Path) {
+    let (begun, over) = (Instant::now(), AtomicBool::new(false));
+    let was_inside = |name: &str| {
+        let text = fs::read_to_string(log).unwrap_or_default();
+        text.lines().any(|line| line.split(' ').next_back() == Some(name))
+    };
     thread::scope(|scope| {
-        for (_, worker) in workers {
-            let over = &over;
+        for (name, worker) in workers {
+            let (over, was_inside) = (&over, &was_inside);
+            let is_late = move || begun.elapsed() > 2 * PATIENCE;
             scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
+                while !over.load(Ordering::Relaxed) || !was_inside(&name) && !is_late() {
                     // A client of a node that was killed may fail.
                     let _ = worker().output();
                 }
