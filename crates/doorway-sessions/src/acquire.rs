@@ -287,7 +287,11 @@ impl Sessions {
                 self.drop_hold(ask, fence, out);
                 session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
                 out.push(Output::Release(ask));
-                self.settle(ask, Err(unwritten(&error)), out);
+                if tell {
+                    self.settle(ask, Err(unwritten(&error)), out);
+                } else {
+                    self.not_held_again(ask, fence, &unwritten(&error), out);
+                }
             }
         }
     }
@@ -333,19 +337,32 @@ impl Sessions {
         self.refuse_tries(&lock, mode, out);
     }
 
+    /// A grant that its client has claimed is lost. The client believes that it has it, so a
+    /// refusal of the request would tell it nothing.
+    fn not_held_again(
+        &mut self,
+        ask: AskId,
+        fence: Fence,
+        refusal: &Refusal,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(asking) = self.asks.get(&ask) else { return };
+        let (number, lock) = (asking.session, asking.lock.clone());
+        let why = format!("it could not be held again: {}", refusal.text);
+        self.tell(number, Reply::Lost(lock, fence, why), out);
+        self.forget_ask(ask, out);
+        self.doom(number);
+        self.end_if_idle(number, out);
+    }
+
     /// The node has refused a request.
     pub(super) fn refused(&mut self, ask: AskId, refusal: Refusal, out: &mut Vec<Output>) {
         let Some(asking) = self.asks.get(&ask) else { return };
         if let Progress::Reclaiming(fence, place) = asking.state {
-            let (number, lock) = (asking.session, asking.lock.clone());
             if let Some(place) = place {
                 self.erase(place, out);
             }
-            let why = format!("it could not be held again: {}", refusal.text);
-            self.tell(number, Reply::Lost(lock, fence, why), out);
-            self.forget_ask(ask, out);
-            self.doom(number);
-            return self.end_if_idle(number, out);
+            return self.not_held_again(ask, fence, &refusal, out);
         }
         self.settle(ask, Err(refusal), out);
     }
