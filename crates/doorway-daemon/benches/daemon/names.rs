@@ -10,7 +10,7 @@ use crate::Extent;
 use crate::group::{self, Group};
 use crate::ours::Doorway;
 use crate::servers::{Servers, clients};
-use crate::shared::rivals::{Rival as _, patiently, scattered};
+use crate::shared::rivals::{pairs, patiently};
 use crate::shared::samples::Samples;
 use crate::shared::table::{Row, Table, progress};
 
@@ -31,7 +31,7 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
             // In the next round, the clients and their locks are at other nodes.
             let places = sockets.len();
             sockets.rotate_left(round % places);
-            times.extend(clients(placement, "", async move |_: &str| pairs(turn, &sockets).await));
+            times.extend(clients(placement, "", async move |_: &str| spread(turn, &sockets).await));
         }
     }
     let what = format!("{CROWD} clients of 3 nodes, {LOCKS} locks");
@@ -54,33 +54,10 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
 }
 
 /// The times of pairs of clients that are spread over the nodes.
-async fn pairs(turn: Duration, sockets: &[String]) -> io::Result<Samples> {
+async fn spread(turn: Duration, sockets: &[String]) -> io::Result<Samples> {
     let mut clients = Vec::new();
     for (number, socket) in (0..CROWD).zip(sockets.iter().cycle()) {
         clients.push(patiently::<Doorway>(socket, number).await?);
     }
-    let begin = Instant::now() + turn / 5;
-    let work = |(number, mut client): (usize, Doorway)| {
-        tokio::task::spawn_local(async move {
-            let mut samples = Samples::default();
-            for lock in scattered(number, LOCKS) {
-                let asked = Instant::now();
-                if asked >= begin + turn {
-                    break;
-                }
-                client.lock(lock).await?;
-                client.unlock(lock).await?;
-                if asked >= begin {
-                    samples.push(asked.elapsed());
-                }
-            }
-            io::Result::Ok(samples)
-        })
-    };
-    let tasks: Vec<_> = clients.into_iter().enumerate().map(work).collect();
-    let mut samples = Samples::default();
-    for task in tasks {
-        samples.extend(task.await??);
-    }
-    Ok(samples)
+    pairs(clients, Instant::now() + turn / 5, turn, LOCKS).await
 }

@@ -98,18 +98,29 @@ pub(crate) async fn many<R: Rival>(
     locks: usize,
 ) -> io::Result<Samples> {
     let clients = crowd::<R>(address, size).await?;
-    let begun = Instant::now();
+    pairs(clients, Instant::now(), turn, locks).await
+}
+
+/// The times of pairs that these clients begin after `begin`, for the time of a turn.
+pub(crate) async fn pairs<R: Rival>(
+    clients: Vec<R>,
+    begin: Instant,
+    turn: Duration,
+    locks: usize,
+) -> io::Result<Samples> {
     let work = |(number, mut client): (usize, R)| {
         tokio::task::spawn_local(async move {
             let mut samples = Samples::default();
             for lock in scattered(number, locks) {
                 let asked = Instant::now();
-                if asked - begun > turn {
+                if asked >= begin + turn {
                     break;
                 }
                 client.lock(lock).await?;
                 client.unlock(lock).await?;
-                samples.push(asked.elapsed());
+                if asked >= begin {
+                    samples.push(asked.elapsed());
+                }
             }
             io::Result::Ok(samples)
         })

@@ -11,7 +11,7 @@ mod server;
 
 #[allow(unused_imports, reason = "each benchmark uses some of it")]
 pub(crate) use self::{
-    client::{Rival, alone, many, patiently, scattered, together},
+    client::{Rival, alone, many, pairs, patiently, scattered, together},
     etcd::Etcd,
     postgres::{Postgres, give, server as postgres_server},
     redis::Redis,
