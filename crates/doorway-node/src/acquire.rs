@@ -98,10 +98,18 @@ impl<H: Borrow<Handle> + Unpin> Acquire<H> {
 
     fn enter_now(&mut self) -> Result<Option<LockGuard<H>>, AcquireError> {
         let (handle, ask) = self.ask()?;
-        let entered = handle.node().with_shard(handle.shard(), |shard, now, out| {
-            shard.try_acquire(handle.slot(), ask(now), out)
-        });
-        let entered = entered.map_err(|ended| AcquireError::of(handle.name(), ended))?;
+        let (node, shard) = (handle.node(), handle.shard());
+        let enter = || {
+            let entered = node.with_shard(shard, |shard, now, out| {
+                shard.try_acquire(handle.slot(), ask(now), out)
+            });
+            entered.map_err(|ended| AcquireError::of(handle.name(), ended))
+        };
+        let mut entered = enter()?;
+        // A lock that is kept is not in use while its client is outside.
+        if entered.is_none() && node.take_kept(shard, handle.slot()) {
+            entered = enter()?;
+        }
         Ok(entered.map(|(client, fence)| self.held(client, fence)))
     }
 

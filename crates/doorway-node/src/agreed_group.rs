@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorway_core::NodeId;
@@ -48,6 +49,50 @@ pub(crate) struct AgreedGroup {
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
     pub(crate) promises: Promises,
+    history: Arc<History>,
+}
+
+/// What has happened to the membership of this process, and what its keeper has done.
+#[derive(Debug, Default)]
+struct History {
+    /// When the group renewed the membership last, in milliseconds since the node started.
+    renewed_ms: AtomicU64,
+    lapses: AtomicU64,
+    removals: AtomicU64,
+    evictions: AtomicU64,
+}
+
+impl History {
+    /// Note that the group has agreed on a command of the keeper.
+    fn agreed(&self, command: &Command) {
+        let count = match command {
+            Command::Remove { .. } => &self.removals,
+            Command::Evict { .. } => &self.evictions,
+            _ => return,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn counts(&self) -> MembershipCounts {
+        MembershipCounts {
+            lapses: self.lapses.load(Ordering::Relaxed),
+            removals: self.removals.load(Ordering::Relaxed),
+            evictions: self.evictions.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// How often something has happened to the membership of a node since the node started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MembershipCounts {
+    /// The membership of this node has ended although the node went on, so that its clients have
+    /// lost their locks.
+    pub lapses: u64,
+    /// The group has removed a silent machine from the view, because this node proposed it.
+    pub removals: u64,
+    /// The group has evicted a process that cannot reach the others, because this node proposed it.
+    pub evictions: u64,
 }
 
 /// The membership of a node in a group that agrees on its members.
@@ -64,6 +109,10 @@ pub struct MembershipReport {
     pub view: Option<u64>,
     /// For how long locks may be granted without another renewal.
     pub lease: Option<Duration>,
+    /// How long ago the group renewed the membership last; none if it never did.
+    pub renewed: Option<Duration>,
+    /// What has happened to the membership since the node started.
+    pub counts: MembershipCounts,
     /// Why the process cannot become a member, if it cannot.
     pub blocked: Option<String>,
     /// The seats to which a link is up.
@@ -138,6 +187,7 @@ impl NodeShell {
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
                 promises: Promises::default(),
+                history: Arc::default(),
             }),
             clock,
         };
@@ -306,6 +356,10 @@ impl NodeShell {
             (views.record().cloned(), views.running())
         };
         let peers = self.peers();
+        let renewed = match group.history.renewed_ms.load(Ordering::Relaxed) {
+            0 => None,
+            millis => Some(self.now().saturating_sub(Duration::from_millis(millis))),
+        };
         let linked = peers.iter().filter(|peer| peer.is_up()).map(|peer| peer.id().seat());
         Some(MembershipReport {
             seat: group.store.seat(),
@@ -313,6 +367,8 @@ impl NodeShell {
             record,
             view,
             lease: status.lease.map(|end| end.saturating_sub(self.now())),
+            renewed,
+            counts: group.history.counts(),
             blocked: status.blocked,
             linked: linked.collect(),
             health: group.store.health(),
@@ -429,9 +485,12 @@ struct MembershipHost<'a> {
 
 impl KeeperHost for MembershipHost<'_> {
     fn put(&mut self, put: PutId, command: Command) {
-        let store = Arc::clone(&self.group.store);
+        let (store, history) = (Arc::clone(&self.group.store), Arc::clone(&self.group.history));
         self.puts.spawn(async move {
-            let answer = store.put(command).await;
+            let answer = store.put(command.clone()).await;
+            if matches!(answer, Ok(Answer::Done(_))) {
+                history.agreed(&command);
+            }
             let log = |error: &Unsure| tracing::debug!(%error, "no answer of the store");
             (put, answer.inspect_err(log).ok())
         });
@@ -450,9 +509,9 @@ impl KeeperHost for MembershipHost<'_> {
     }
 
     fn set_lease(&mut self, end: Duration) {
-        for index in 0..self.shell.shards() {
-            self.shell.shard(index).set_lease(end);
-        }
+        self.shell.set_lease(end);
+        let now = self.shell.now().as_millis() as u64;
+        self.group.history.renewed_ms.store(now.max(1), Ordering::Relaxed);
     }
 
     fn note(&mut self, standing: &Standing) {
@@ -472,6 +531,9 @@ impl KeeperHost for MembershipHost<'_> {
     }
 
     fn log(&mut self, notice: KeeperNotice) {
+        if matches!(notice, KeeperNotice::Lost(_) | KeeperNotice::GaveUp(_)) {
+            self.group.history.lapses.fetch_add(1, Ordering::Relaxed);
+        }
         match notice {
             KeeperNotice::Joined(member) => {
                 tracing::info!(member = member.0, "joined the group, waiting for a seat");

@@ -2,13 +2,13 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::future::poll_fn;
+use std::mem;
 
 use doorway_protocol::Fence;
 
 use crate::error::Lost;
 use crate::handle::Handle;
-use crate::locks::{ClientId, Shard, ShardEffects};
+use crate::locks::ClientId;
 
 /// A guard for a lock that is held. Dropping it releases the lock.
 #[must_use = "the lock is released as soon as the guard is dropped"]
@@ -27,6 +27,16 @@ pub type OwnedGuard = LockGuard<Handle>;
 impl<H: Borrow<Handle>> LockGuard<H> {
     pub(crate) fn new(handle: H, client: ClientId, fence: Fence) -> Self {
         Self { handle, client, fence }
+    }
+
+    /// Take the guard apart, without releasing the lock.
+    pub(crate) fn into_parts(self) -> (H, ClientId, Fence)
+    where
+        H: Copy,
+    {
+        let parts = (self.handle, self.client, self.fence);
+        mem::forget(self);
+        parts
     }
 
     /// The fencing token of this grant. Send it along with every request to the resource that the
@@ -51,24 +61,14 @@ impl<H: Borrow<Handle>> LockGuard<H> {
 
     /// Has the lock been lost? If so, another client may hold it by now.
     pub fn is_lost(&self) -> bool {
-        let handle = self.handle();
-        let now = handle.node().now();
-        let shard = handle.node().shard(handle.shard());
-        shard.is_lost(self.client) || shard.is_over(now)
+        self.handle().is_lost(self.client)
     }
 
     /// Wait until the lock is lost. A lock is lost when its node stops, or when the lock breaks
     /// because a member violated its algorithm. As long as the lock is held, this never returns.
     /// Any number of tasks may wait.
     pub async fn lost(&self) {
-        let handle = self.handle();
-        poll_fn(|context| {
-            let watch = |shard: &mut Shard, _, out: &mut ShardEffects| {
-                shard.poll_lost(self.client, context.waker(), out)
-            };
-            handle.node().with_shard(handle.shard(), watch).map(drop)
-        })
-        .await;
+        self.handle().lost(self.client).await;
     }
 
     /// Release the lock, and learn whether it was held to the end. Dropping the guard releases the

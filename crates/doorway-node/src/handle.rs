@@ -1,6 +1,7 @@
 //! Handles of locks, and sessions.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use doorway_core::Info;
@@ -9,7 +10,8 @@ use doorway_protocol::Name;
 use crate::acquire::Acquire;
 use crate::error::AcquireError;
 use crate::guard::{Guard, OwnedGuard};
-use crate::locks::Slot;
+use crate::kept_lock::KeptLock;
+use crate::locks::{ClientId, Shard, ShardEffects, Slot};
 use crate::runtime::NodeRuntime;
 use crate::shell::NodeShell;
 use crate::wait_report::WaitReport;
@@ -101,6 +103,30 @@ impl Handle {
     /// How many clients of this node wait for the lock.
     pub fn waiting(&self) -> usize {
         self.node().shard(self.shard()).waiters(self.slot())
+    }
+
+    /// Keep the lock after each entry until somebody else wants it, so that entering it again costs
+    /// little: see [`KeptLock`].
+    pub fn keep(self) -> KeptLock {
+        KeptLock::new(self)
+    }
+
+    /// Has a client of this lock that was inside lost it?
+    pub(crate) fn is_lost(&self, client: ClientId) -> bool {
+        let now = self.node().now();
+        let shard = self.node().shard(self.shard());
+        shard.is_lost(client) || shard.is_over(now)
+    }
+
+    /// Wait until a client of this lock that is inside has lost it.
+    pub(crate) async fn lost(&self, client: ClientId) {
+        poll_fn(|context| {
+            let watch = |shard: &mut Shard, _, out: &mut ShardEffects| {
+                shard.poll_lost(client, context.waker(), out)
+            };
+            self.node().with_shard(self.shard(), watch).map(drop)
+        })
+        .await;
     }
 
     pub(crate) fn node(&self) -> &NodeShell {

@@ -150,6 +150,9 @@
 //! The clients of one node pass a lock among themselves without a message, at most
 //! [`Config::handovers`] times in a row while another node waits for it.
 //!
+//! A program that takes the same lock again and again can keep it until somebody else wants it
+//! ([`Handle::keep`]). Entering it again is then an atomic exchange.
+//!
 //! # Several locks, and locks that are lost
 //!
 //! A client that needs several locks acquires them with [`Node::lock_all`]; clients that do so
@@ -210,6 +213,7 @@ mod error;
 mod guard;
 mod handle;
 mod holds;
+mod kept_lock;
 pub mod link;
 mod lock_clients;
 mod lock_recording;
@@ -239,7 +243,7 @@ mod wait_report;
 mod wait_span;
 
 pub use acquire::Acquire;
-pub use agreed_group::MembershipReport;
+pub use agreed_group::{MembershipCounts, MembershipReport};
 pub use arrangement::{Arrangement, QuorumChoice, TreeChoice};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
@@ -248,6 +252,7 @@ pub use error::{AcquireError, Lost, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{ClosedLock, HoldError};
+pub use kept_lock::{KeptGuard, KeptLock};
 pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost, OnWanted};
 pub use lock_recording::{LONGEST_RECORDING, LockRecording, RecordError};
 pub use lock_rules::{LockRules, RuleConfig};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Fence, Name};
 
-use crate::locks::LostGrant;
+use crate::locks::{BusyLock, LostGrant};
 use crate::messages::{CLIENT_BYTES, ClientReport, ClientStatus};
 use crate::questions::waiter;
 use crate::shell::NodeShell;
@@ -144,26 +144,51 @@ impl NodeShell {
         limit: usize,
         wanted: impl Fn(&Name) -> bool,
     ) -> Vec<LockClients> {
-        let mut names = BTreeSet::new();
+        let fits = |name: &Name| {
+            name.as_str().starts_with(prefix)
+                && after.is_none_or(|after| name > after)
+                && wanted(name)
+        };
+        self.first_busy(limit, fits, |_| ())
+    }
+
+    /// The clients of this node by lock: see [`Node::locks_by_wait`](crate::Node::locks_by_wait).
+    pub(crate) fn locks_by_wait(
+        &self,
+        prefix: &str,
+        limit: usize,
+        wanted: impl Fn(&Name) -> bool,
+    ) -> Vec<LockClients> {
+        let fits = |name: &Name| name.as_str().starts_with(prefix) && wanted(name);
+        let rank = |lock: &BusyLock<'_>| lock.urgency();
+        self.first_busy(limit, fits, rank)
+    }
+
+    /// The clients of the first `limit` locks that fit, in the order of this rank, and of the names
+    /// of locks with the same rank.
+    fn first_busy<R: Ord>(
+        &self,
+        limit: usize,
+        fits: impl Fn(&Name) -> bool,
+        rank: impl Fn(&BusyLock<'_>) -> R,
+    ) -> Vec<LockClients> {
+        let mut first: BTreeSet<(R, Name)> = BTreeSet::new();
         for index in 0..self.shards() {
             let shard = self.shard(index);
-            let fits = |name: &&Name| {
-                name.as_str().starts_with(prefix)
-                    && after.is_none_or(|after| *name > after)
-                    && wanted(name)
-            };
-            for name in shard.busy().filter(fits) {
+            for lock in shard.busy().filter(|lock| fits(lock.name())) {
+                let rank = rank(&lock);
                 // Copy only names that may be among the first `limit`.
-                if names.len() < limit || names.last().is_some_and(|last| name < last) {
-                    names.insert(name.clone());
-                    if names.len() > limit {
-                        names.pop_last();
+                let before = |(its, name): &(R, Name)| (&rank, lock.name()) < (its, name);
+                if first.len() < limit || first.last().is_some_and(before) {
+                    first.insert((rank, lock.name().clone()));
+                    if first.len() > limit {
+                        first.pop_last();
                     }
                 }
             }
         }
         // Clients may have left since, and locks that have no clients any more are left out.
-        names.into_iter().filter_map(|lock| self.clients_by(lock)).collect()
+        first.into_iter().filter_map(|(_, lock)| self.clients_by(lock)).collect()
     }
 
     pub(crate) fn clients_by(&self, lock: Name) -> Option<LockClients> {

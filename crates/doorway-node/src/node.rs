@@ -319,6 +319,18 @@ impl Node {
         self.0.shell.locks(prefix, after, limit, wanted)
     }
 
+    /// List the clients of this node by lock, as [`Node::locks`] does, but in another order: the
+    /// lock with the longest wait comes first. Locks for which no client waits come after the
+    /// others, the one that has been held for the longest time first.
+    pub fn locks_by_wait(
+        &self,
+        prefix: &str,
+        limit: usize,
+        wanted: impl Fn(&Name) -> bool,
+    ) -> Vec<LockClients> {
+        self.0.shell.locks_by_wait(prefix, limit, wanted)
+    }
+
     /// The clients of this node that hold this lock or wait for it, if there are any.
     pub fn clients_of(&self, name: &Name) -> Option<LockClients> {
         self.0.shell.clients_by(name.clone())

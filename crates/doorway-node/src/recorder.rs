@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use doorway_core::Holder;
+use doorway_core::{Holder, Mode};
 use doorway_protocol::recording::{self, End, EndLine, Event, Header, LockLine};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -173,17 +173,20 @@ impl Writer {
 /// An event of a lock as it is written, with names instead of numbers.
 pub(crate) fn line_of(seating: &Seating, rule: usize, event: LockEvent) -> Event {
     let (name, rule) = (|node| seating.name(node).to_owned(), &seating.rules[rule]);
+    let begin = |holders: Vec<Holder>, floor, standing, waiting: Option<Mode>| {
+        let holder = |Holder { node, mode, permits }: Holder| recording::Holder {
+            node: name(node),
+            mode: to_client(mode),
+            permits,
+        };
+        let holders = holders.into_iter().map(holder).collect();
+        let (algorithm, permits) = (rule.info.name.to_owned(), rule.group.permits());
+        let waiting = waiting.map(to_client);
+        Event::Begin { algorithm, permits, holders, floor, standing, waiting }
+    };
     match event {
-        LockEvent::Begin(start) => {
-            let holder = |Holder { node, mode, permits }: Holder| recording::Holder {
-                node: name(node),
-                mode: to_client(mode),
-                permits,
-            };
-            let holders = start.holders.into_iter().map(holder).collect();
-            let (algorithm, permits) = (rule.info.name.to_owned(), rule.group.permits());
-            Event::Begin { algorithm, permits, holders, floor: start.floor }
-        }
+        LockEvent::Begin(start) => begin(start.holders, start.floor, false, None),
+        LockEvent::Stand { holder, waiting } => begin(Vec::from_iter(holder), 0, true, waiting),
         LockEvent::Acquire(mode) => Event::Acquire { mode: to_client(mode) },
         LockEvent::Enter => Event::Enter,
         LockEvent::Release => Event::Release,

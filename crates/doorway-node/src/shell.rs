@@ -15,8 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorway_core::NodeId;
 use doorway_protocol::Name;
-use parking_lot::{Mutex, MutexGuard};
-use rustc_hash::FxHasher;
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use tokio::sync::watch;
 
@@ -28,7 +28,7 @@ use crate::error::AcquireError;
 use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
-use crate::locks::{ClientId, LockCounters, Shard, ShardEffects};
+use crate::locks::{ClientId, KeptWord, LockCounters, Shard, ShardEffects, Slot};
 use crate::members::{self, Now};
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId, TooLong};
@@ -45,9 +45,12 @@ const SHARDS: usize = 64;
 /// How many messages may always wait for a peer, because a peer acknowledges many at a time.
 pub(crate) const BACKLOG: usize = 1024;
 
-/// A shard on cache lines of its own.
+/// A shard on cache lines of its own, with the words of the clients that keep its locks.
 #[repr(align(128))]
-struct Place(Mutex<Shard>);
+struct Place(Mutex<(Shard, KeptWords)>);
+
+/// The map is never iterated, so its order does not matter.
+type KeptWords = FxHashMap<ClientId, Arc<KeptWord>>;
 
 /// A node, shared by everything that belongs to it: shards, links, the clock, and the state machine
 /// that leads it from view to view.
@@ -71,6 +74,9 @@ pub(crate) struct NodeShell {
     /// The view that runs.
     pub(crate) views: watch::Sender<Option<u64>>,
     clock: Clock,
+    /// When the lease of the node ends, in nanoseconds since the node started. Each shard has its
+    /// own copy; this one is for clients that enter without a call of their shard.
+    lease: AtomicU64,
     /// How many requests wait.
     waiting: AtomicUsize,
     /// How many requests may wait.
@@ -124,7 +130,7 @@ impl NodeShell {
             if recorder.is_some() {
                 shard.record();
             }
-            Place(Mutex::new(shard))
+            Place(Mutex::new((shard, KeptWords::default())))
         };
         Self {
             me,
@@ -140,6 +146,7 @@ impl NodeShell {
             ended: watch::Sender::new(None),
             views: watch::Sender::new(None),
             clock,
+            lease: AtomicU64::new(u64::MAX),
             waiting: AtomicUsize::new(0),
             limit: config.outstanding,
             sessions: AtomicU64::new(0),
@@ -252,8 +259,8 @@ impl NodeShell {
     }
 
     /// A shard, for calls that send no messages and wake no task.
-    pub(crate) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
-        self.shards[index].0.lock()
+    pub(crate) fn shard(&self, index: usize) -> MappedMutexGuard<'_, Shard> {
+        MutexGuard::map(self.shards[index].0.lock(), |(shard, _)| shard)
     }
 
     /// Call a shard, and do everything that follows from it.
@@ -279,11 +286,17 @@ impl NodeShell {
         out: &mut ShardEffects,
         act: impl FnOnce(&mut Shard, Duration, &mut ShardEffects) -> R,
     ) -> R {
-        let mut shard = self.shard(index);
+        let mut place = self.shards[index].0.lock();
+        let (shard, kept) = &mut *place;
         // Read behind the lock: this thread may have waited for it, and the lease of the node may
         // have ended meanwhile.
         let now = self.now();
-        let result = act(&mut shard, now, out);
+        let result = act(shard, now, out);
+        // Before the shard is unlocked and its messages are sent: what comes next may rely on it
+        // that these clients do not enter again.
+        shard.release_revoked(now, out, |client| {
+            kept.remove(&client).is_some_and(|word| word.revoke())
+        });
         let mut written: SmallVec<[PeerId; 4]> = SmallVec::new();
         for (to, message) in out.messages.drain(..) {
             // Every member of a view that runs here is known.
@@ -295,9 +308,9 @@ impl NodeShell {
         }
         let seating = (!out.refused.is_empty()).then(|| Arc::clone(shard.seating()));
         if !out.records.is_empty() {
-            self.note_records(&mut shard, out);
+            self.note_records(shard, out);
         }
-        drop(shard);
+        drop(place);
         for to in written {
             self.peer(to).inspect(|peer| peer.flush());
         }
@@ -326,6 +339,53 @@ impl NodeShell {
 
     pub(crate) fn leave(&self, shard: usize, client: ClientId) {
         self.with_shard(shard, |shard, now, out| shard.leave(client, now, out));
+    }
+
+    /// Let a client that is inside keep its lock by this word. Returns how many numbers after its
+    /// fence are reserved for it: none if it must not keep the lock.
+    pub(crate) fn keep(&self, shard: usize, client: ClientId, word: &Arc<KeptWord>) -> u32 {
+        let (shard, kept) = &mut *self.shards[shard].0.lock();
+        let numbers = shard.reserved(client);
+        if numbers > 0 {
+            kept.insert(client, Arc::clone(word));
+        }
+        numbers
+    }
+
+    /// Release the lock of a client that may have a word. Neither the client nor the node uses the
+    /// word any more.
+    pub(crate) fn release_kept(&self, shard: usize, client: ClientId) {
+        self.shards[shard].0.lock().1.remove(&client);
+        self.leave(shard, client);
+    }
+
+    /// Release a lock that a client keeps while it is outside. Returns whether there was one.
+    pub(crate) fn take_kept(&self, shard: usize, slot: Slot) -> bool {
+        let taken = {
+            let (shard, kept) = &mut *self.shards[shard].0.lock();
+            if kept.is_empty() {
+                return false;
+            }
+            shard.keeper(slot).filter(|client| kept.get(client).is_some_and(|word| word.take()))
+        };
+        taken.inspect(|client| self.release_kept(shard, *client)).is_some()
+    }
+
+    /// Set when the lease of the node ends.
+    pub(crate) fn set_lease(&self, end: Duration) {
+        for index in 0..self.shards() {
+            self.shard(index).set_lease(end);
+        }
+        let end = u64::try_from(end.as_nanos()).unwrap_or(u64::MAX);
+        // If this is the lease of another membership, all words have been revoked before.
+        self.lease.store(end, Ordering::Release);
+    }
+
+    /// Does the lease of the node last? In a fixed group, there is none that could end.
+    #[inline]
+    pub(crate) fn is_within_lease(&self) -> bool {
+        let end = self.lease.load(Ordering::Acquire);
+        end == u64::MAX || self.now() < Duration::from_nanos(end)
     }
 
     /// Another member, if it is still one.

@@ -21,13 +21,14 @@ const STRETCH: usize = 256;
 
 pub(crate) fn measure(extent: Extent, table: &mut Table) {
     progress("entries that need no message");
-    let [mut mutex, mut alone, mut three] = [const { Samples::NONE }; 3];
+    let [mut mutex, mut alone, mut kept, mut three] = [const { Samples::NONE }; 4];
     let (mut allocations, mut messages) = (0.0, 0.0);
     for _ in 0..extent.rounds {
         mutex.extend(mutexes(extent));
         let (times, more) = one_node(extent);
         alone.extend(times);
         allocations += more;
+        kept.extend(kept_lock(extent));
         let (times, more) = three_nodes(extent);
         three.extend(times);
         messages += more;
@@ -36,6 +37,8 @@ pub(crate) fn measure(extent: Extent, table: &mut Table) {
     table.add(Row::of("lock + unlock, parking_lot::Mutex").times(mutex));
     let row = Row::of("lock + unlock, one node").times(alone).allocations(allocations);
     table.add(row.against("a mutex", bare).goal("300 ns"));
+    let row = Row::of("lock + unlock, one node, kept lock").times(kept);
+    table.add(row.against("a mutex", bare).goal("100 ns"));
     let row = Row::of("lock + unlock, 3 nodes, permission here").times(three).messages(messages);
     table.add(row.against("a mutex", bare).goal("300 ns"));
     for (threads, word) in [(1, "1 thread"), (2, "2 threads")] {
@@ -64,17 +67,22 @@ fn mutexes(extent: Extent) -> Samples {
 }
 
 /// Enter and leave for one turn.
-async fn pairs(extent: Extent, handle: &Handle) -> Samples {
+async fn pairs(extent: Extent, mut pair: impl AsyncFnMut()) -> Samples {
     let mut samples = Samples::default();
     let begun = Instant::now();
     while begun.elapsed() < extent.turn {
         let batch = Instant::now();
         for _ in 0..extent.batch {
-            drop(handle.lock().await.unwrap());
+            pair().await;
         }
         samples.push_each(batch.elapsed(), extent.batch);
     }
     samples
+}
+
+/// Enter and leave once.
+async fn pair(handle: &Handle) {
+    drop(handle.lock().await.unwrap());
 }
 
 /// The times, and how many allocations a pair makes.
@@ -83,12 +91,23 @@ fn one_node(extent: Extent) -> (Samples, f64) {
     let thread = Placement::OneCore.spawn(0, move |runtime| {
         runtime.block_on(async {
             let handle = Node::alone().open("orders").unwrap();
-            let samples = pairs(extent, &handle).await;
+            let samples = pairs(extent, async || pair(&handle).await).await;
             let region = Region::new(ALLOCATOR);
             for _ in 0..PAIRS {
-                drop(handle.lock().await.unwrap());
+                pair(&handle).await;
             }
             (samples, region.change().allocations as f64 / f64::from(PAIRS))
+        })
+    });
+    thread.join().unwrap()
+}
+
+/// The lock is kept, and nobody else wants it.
+fn kept_lock(extent: Extent) -> Samples {
+    let thread = Placement::OneCore.spawn(0, move |runtime| {
+        runtime.block_on(async {
+            let mut lock = Node::alone().open("orders").unwrap().keep();
+            pairs(extent, async || drop(lock.lock().await.unwrap())).await
         })
     });
     thread.join().unwrap()
@@ -101,9 +120,9 @@ fn three_nodes(extent: Extent) -> (Samples, f64) {
             return None;
         }
         let handle = node.open("orders").unwrap();
-        drop(handle.lock().await.unwrap());
+        pair(&handle).await;
         let (sent, granted) = handover::counted(&node);
-        let samples = pairs(extent, &handle).await;
+        let samples = pairs(extent, async || pair(&handle).await).await;
         let (sent_now, granted_now) = handover::counted(&node);
         Some((samples, (sent_now - sent) as f64 / (granted_now - granted) as f64))
     });
@@ -124,7 +143,7 @@ fn eight_tasks(extent: Extent, threads: usize) -> f64 {
                 let mut pairs = 0;
                 while begun.elapsed() < extent.turn {
                     for _ in 0..STRETCH {
-                        drop(handle.lock().await.unwrap());
+                        pair(&handle).await;
                     }
                     pairs += STRETCH;
                     yield_now().await;

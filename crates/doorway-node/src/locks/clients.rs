@@ -156,8 +156,15 @@ impl Clients {
         why: ClientEnd,
         out: &mut ShardEffects,
     ) {
-        if let Some(client) = self.0.get_mut(client.0 as usize) {
-            client.lose(lock, why, out);
+        if let Some(lost) = self.0.get_mut(client.0 as usize) {
+            lost.lose(client, lock, why, out);
+        }
+    }
+
+    /// Somebody else wants the lock of a client, which does not keep it any more.
+    pub(super) fn revoke(&mut self, client: ClientId, out: &mut ShardEffects) {
+        if let Some(keeper) = self.0.get_mut(client.0 as usize) {
+            keeper.revoke(client, out);
         }
     }
 
@@ -168,8 +175,8 @@ impl Clients {
         why: ClientEnd,
         out: &mut ShardEffects,
     ) {
-        for (_, client) in &mut self.0 {
-            client.lose(name(client.lock), why, out);
+        for (at, client) in &mut self.0 {
+            client.lose(ClientId(at as u32), name(client.lock), why, out);
         }
     }
 
@@ -230,11 +237,18 @@ impl Client {
         self.wakers.iter().any(|known| known.will_wake(waker))
     }
 
-    fn lose(&mut self, lock: &Name, why: ClientEnd, out: &mut ShardEffects) {
+    fn lose(&mut self, me: ClientId, lock: &Name, why: ClientEnd, out: &mut ShardEffects) {
         if let State::Inside(fence) = self.state {
             out.lost.push(LostGrant { session: self.session, lock: lock.clone(), fence });
+            self.revoke(me, out);
         }
         self.end(why, &mut out.wakers);
+    }
+
+    fn revoke(&mut self, me: ClientId, out: &mut ShardEffects) {
+        if std::mem::take(&mut self.reserved) > 0 {
+            out.revoked.push(me);
+        }
     }
 
     fn end(&mut self, why: ClientEnd, wakers: &mut Vec<Waker>) {

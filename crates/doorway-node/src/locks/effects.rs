@@ -6,6 +6,7 @@ use doorway_core::NodeId;
 use doorway_protocol::{Fence, Name};
 
 use super::event::Record;
+use super::lock::ClientId;
 use super::machine::Fault;
 use crate::messages::AlgorithmMessage;
 
@@ -34,6 +35,11 @@ pub struct ShardEffects {
     pub lost: Vec<LostGrant>,
     /// The locks that a client keeps, and that somebody else wants from now on.
     pub wanted: Vec<Name>,
+    /// The clients that must not use the numbers that were reserved for them any more, because
+    /// somebody else wants the lock or because it is lost: see [`Shard::release_revoked`].
+    ///
+    /// [`Shard::release_revoked`]: super::Shard::release_revoked
+    pub revoked: Vec<ClientId>,
     /// Messages that were refused and faults that broke a lock, for the log. The node is the one
     /// that caused it, possibly this node.
     pub refused: Vec<(NodeId, Name, Fault)>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_core::{Mode, NodeId, Start};
+use doorway_core::{Holder, Mode, NodeId, Start};
 use doorway_protocol::Name;
 
 use super::machine::Fault;
@@ -12,6 +12,13 @@ use super::machine::Fault;
 pub enum LockEvent {
     /// The lock begins here, for the first time in its view or after it was forgotten.
     Begin(Start),
+    /// A recording begins while the lock is in use. This is how the lock stands at this node.
+    Stand {
+        /// How this node holds the lock, if it does.
+        holder: Option<Holder>,
+        /// In which mode this node waits for it, if it does.
+        waiting: Option<Mode>,
+    },
     /// The node asks for the lock.
     Acquire(Mode),
     /// The node enters.

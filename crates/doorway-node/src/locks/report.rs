@@ -13,6 +13,31 @@ use super::shard::Shard;
 use super::table::{Entry, Slot};
 use crate::messages::{ClientReport, ClientStatus};
 
+/// A lock that has clients at this node.
+pub struct BusyLock<'a> {
+    shard: &'a Shard,
+    entry: &'a Entry,
+}
+
+impl<'a> BusyLock<'a> {
+    /// The name of the lock.
+    pub fn name(&self) -> &'a Name {
+        &self.entry.name
+    }
+
+    /// The place of the lock in a list that begins with the longest wait. Locks for which no client
+    /// waits come after the others, beginning with the one that was entered first.
+    pub fn urgency(&self) -> (bool, Duration) {
+        let first = |clients: &mut dyn Iterator<Item = (ClientId, Mode)>| {
+            clients.filter_map(|(client, _)| Some(self.shard.clients.get(client)?.since())).min()
+        };
+        match first(&mut self.entry.lock.queue()) {
+            Some(since) => (false, since),
+            None => (true, first(&mut self.entry.lock.inside()).unwrap_or(Duration::MAX)),
+        }
+    }
+}
+
 impl Shard {
     /// The clients of one lock; or the clients of all locks for which any client waits, at this
     /// node or another.
@@ -33,9 +58,10 @@ impl Shard {
         reports
     }
 
-    /// The names of all locks that have clients at this node.
-    pub fn busy(&self) -> impl Iterator<Item = &Name> {
-        self.table.iter().filter(|entry| !entry.lock.is_idle()).map(|entry| &entry.name)
+    /// The locks that have clients at this node.
+    pub fn busy(&self) -> impl Iterator<Item = BusyLock<'_>> {
+        let busy = self.table.iter().filter(|entry| !entry.lock.is_idle());
+        busy.map(|entry| BusyLock { shard: self, entry })
     }
 
     /// How many clients wait for one lock.

@@ -129,15 +129,15 @@ impl Shard {
         self.effects.record = None;
     }
 
-    /// A lock as it stands, as if it began now: who of this node is inside. `None` if it has not
-    /// begun in the running view.
+    /// How a lock stands at this node: whether the node is inside, and whether it waits. `None` if
+    /// the lock has not begun in the running view.
     pub fn standing(&self, name: &Name, now: Duration) -> Option<Record> {
         let entry = self.table.find(name)?;
         let machine = entry.lock.machine()?;
         let (node, permits) = (self.seating.me, machine.held());
         let mode = machine.mode();
-        let holders = Vec::from_iter((permits > 0).then_some(Holder { node, mode, permits }));
-        let events = vec![LockEvent::Begin(Start { holders, floor: 0 })];
+        let holder = (permits > 0).then_some(Holder { node, mode, permits });
+        let events = vec![LockEvent::Stand { holder, waiting: machine.waiting() }];
         let (lock, rule) = (name.clone(), entry.rule as usize);
         Some(Record { at: now, view: self.target, lock, rule, events })
     }
@@ -426,7 +426,7 @@ impl Shard {
             && self.clients.keeps(client)
             && entry.lock.is_wanted(rule)
         {
-            self.clients.set_reserved(client, 0);
+            self.clients.revoke(client, out);
             out.wanted.push(entry.name.clone());
         }
         self.emit_record(at, now, out);

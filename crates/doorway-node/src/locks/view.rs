@@ -126,6 +126,13 @@ impl Shard {
                     self.clients.end(client, ClientEnd::NotShared(info.name), &mut out.wakers);
                 }
             }
+            // A client keeps a lock only by rules under which nobody enters beside it.
+            for (client, _) in entry.lock.inside() {
+                if self.clients.keeps(client) {
+                    self.clients.revoke(client, out);
+                    out.wanted.push(entry.name.clone());
+                }
+            }
         }
     }
 

@@ -68,6 +68,9 @@ pub struct Unsure(pub String);
 pub struct StoreHealth {
     /// The seat that leads, as far as this node knows.
     pub leader: Option<SeatId>,
+    /// How often another seat was seen to lead than before, since the store was opened. The first
+    /// leader counts. Leaders that were followed by another one at once may be missed.
+    pub elections: u64,
     /// How many seats vote.
     pub voters: usize,
     /// The seats that vote and can be reached from here, this one included if it votes.

@@ -10,6 +10,7 @@ mod cluster;
 mod common;
 mod cut_links;
 mod given_up;
+mod kept;
 mod limits;
 mod messages;
 mod net;

@@ -75,6 +75,12 @@ async fn locks_are_listed_in_the_order_of_their_names() {
         locks.iter().map(|clients| clients.lock.as_str()).collect::<Vec<_>>(),
         ["job/003", "job/011"]
     );
+    let locks = node.locks_by_wait("job/", 3, |name| name.as_str() != "job/198");
+    assert_eq!(
+        locks.iter().map(|clients| clients.lock.as_str()).collect::<Vec<_>>(),
+        ["job/002", "job/199", "job/197"],
+        "the lock with the longest wait comes first, then the locks that were entered first"
+    );
     let clients = node.clients_of(&Name::new("job/002").unwrap()).unwrap();
     assert_eq!(node.clients_of(&Name::new("job/free").unwrap()), None);
     assert_eq!(node.open("job/002").unwrap().waiting(), 1);

@@ -1,12 +1,17 @@
 //! Locks that a client keeps after it has left them: the numbers that are reserved for it, and when
 //! it has to give the lock back.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use doorway_core::Mode::{self, Exclusive, Shared};
 use doorway_core::NodeId;
 use doorway_node::Fence;
-use doorway_node::locks::{ClientId, LockRequest, Rule, Shard, ShardEffects, Slot};
+use doorway_node::locks::{
+    ClientId, LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects, Slot,
+};
+use doorway_node::messages::HeldLock;
 
 use crate::nodes::{NOW, Nodes, ask, name};
 
@@ -122,4 +127,90 @@ fn nothing_is_reserved_if_other_nodes_may_wait_unseen() {
         assert!(fence(&mut nodes.shards[0], client).is_some(), "{algorithm}");
         assert_eq!(nodes.shards[0].reserved(client), 0, "{algorithm}");
     }
+}
+
+/// A client that keeps its lock while it is outside is released in the step in which another one
+/// asks.
+#[test]
+fn a_keeper_outside_gives_way_at_once() {
+    let mut nodes = running("carvalho-roucairol", 1, 1);
+    let slot = open(&mut nodes)[0];
+    let (keeper, _) = nodes.act(0, |s, out| s.acquire(slot, keep(Exclusive), out));
+    assert_eq!(nodes.shards[0].keeper(slot), Some(keeper));
+    let mut out = ShardEffects::default();
+    let (other, _) = nodes.shards[0].acquire(slot, ask(Exclusive, 2), &mut out);
+    assert_eq!((&out.revoked[..], nodes.shards[0].keeper(slot)), (&[keeper][..], None));
+    let revoke = |client: ClientId| client == keeper;
+    nodes.shards[0].release_revoked(NOW, &mut out, revoke);
+    let next = fence(&mut nodes.shards[0], other).expect("the lock was released");
+    assert_eq!(next.clock(), 2 + u64::from(NUMBERS));
+}
+
+type Loss<'a> = &'a dyn Fn(&mut Nodes, &mut ShardEffects);
+
+/// However a lock is lost or its rules change, the client that keeps it is told.
+#[test]
+fn a_keeper_hears_of_every_loss() {
+    let held = |node| (NodeId(node), HeldLock { lock: name("a"), mode: Exclusive, permits: 1 });
+    let losses: [(&str, Loss<'_>); 5] = [
+        ("the node stops", &|nodes, out| nodes.shards[0].end(out)),
+        ("the membership ends", &|nodes, out| nodes.shards[0].discard(out)),
+        ("the lease ends", &|nodes, out| {
+            nodes.shards[0].set_lease(NOW);
+            nodes.shards[0].leave(ClientId(77), NOW, out);
+        }),
+        ("the lock breaks", &|nodes, out| {
+            nodes.shards[0].stop(2);
+            *out = nodes.start_only(0, 2, vec![held(0), held(1)]);
+        }),
+        ("the rules change", &|nodes, out| {
+            let before = &nodes.seatings[0];
+            let rule = Rule::new("suzuki-kasami", 2, 1, 0).expect("a rule");
+            let (members, me) = (before.members.clone(), before.me);
+            let rules = RuleBook::of_all(rule).agreed(2);
+            nodes.shards[0].stop_for(2, &rules);
+            let seating = Arc::new(Seating { members, me, rules });
+            nodes.shards[0].start(2, &seating, vec![held(0)], NOW, out);
+            assert_eq!(out.wanted, [name("a")], "clients in other processes are told, too");
+        }),
+    ];
+    for (loss, lose) in losses {
+        let mut nodes = running("carvalho-roucairol", 2, 1);
+        let slot = open(&mut nodes)[0];
+        let (keeper, _) = nodes.act(0, |s, out| s.acquire(slot, keep(Exclusive), out));
+        nodes.deliver_all();
+        assert_eq!(nodes.shards[0].reserved(keeper), NUMBERS);
+        let mut out = ShardEffects::default();
+        lose(&mut nodes, &mut out);
+        assert_eq!(out.revoked, [keeper], "{loss}");
+        assert_eq!(nodes.shards[0].reserved(keeper), 0, "{loss}");
+        nodes.shards[0].release_revoked(NOW, &mut out, |_| true);
+        assert!(nodes.shards[0].is_lost(keeper), "{loss}: the client is gone");
+    }
+}
+
+/// A view that begins with the same rules takes nothing from a client that keeps its lock.
+#[test]
+fn a_keeper_lives_through_a_change_of_views() {
+    let mut nodes = running("carvalho-roucairol", 2, 1);
+    let slots = open(&mut nodes);
+    let (keeper, _) = nodes.act(0, |s, out| s.acquire(slots[0], keep(Exclusive), out));
+    nodes.deliver_all();
+    let held: Vec<_> = nodes.shards[0].stop(2).into_iter().map(|it| (NodeId(0), it)).collect();
+    nodes.shards[1].stop(2);
+    assert_eq!(nodes.start_only(0, 2, held.clone()).revoked, []);
+    nodes.start(1, 2, held);
+    assert_eq!(nodes.shards[0].reserved(keeper), NUMBERS);
+    let (other, _) = nodes.act(1, |s, out| s.acquire(slots[1], ask(Exclusive, 2), out));
+    let (from, to) = (NodeId(1), NodeId(0));
+    let message = nodes.lines.get_mut(&(from, to)).and_then(VecDeque::pop_front);
+    nodes.act(0, |shard, out| {
+        shard.receive(from, &message.expect("a request"), NOW, out);
+        assert_eq!(out.revoked, [keeper]);
+        shard.release_revoked(NOW, out, |_| true);
+    });
+    nodes.lines.retain(|_, line| !line.is_empty());
+    nodes.deliver_all();
+    let next = fence(&mut nodes.shards[1], other).expect("the lock was given back");
+    assert_eq!(next.view(), 2);
 }

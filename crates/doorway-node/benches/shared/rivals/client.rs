@@ -68,15 +68,31 @@ pub(crate) async fn together<R: Rival>(
     size: usize,
 ) -> io::Result<Load> {
     let clients = crowd::<R>(address, size).await?;
+    pass_around(
+        clients,
+        turn,
+        async |client| client.lock(0).await,
+        async |client| client.unlock(0).await,
+    )
+    .await
+}
+
+/// Let clients lock and unlock the same lock all the time, as tasks of one thread.
+pub(crate) async fn pass_around<C: 'static>(
+    clients: Vec<C>,
+    turn: Duration,
+    lock: impl AsyncFn(&mut C) -> io::Result<()> + Copy + 'static,
+    unlock: impl AsyncFn(&mut C) -> io::Result<()> + Copy + 'static,
+) -> io::Result<Load> {
     let baton = Rc::new(Baton::new(turn));
-    let work = |(number, mut client): (usize, R)| {
+    let work = |(number, mut client): (usize, C)| {
         let baton = Rc::clone(&baton);
         tokio::task::spawn_local(async move {
             loop {
-                client.lock(0).await?;
+                lock(&mut client).await?;
                 baton.entered(number);
                 baton.leaves();
-                client.unlock(0).await?;
+                unlock(&mut client).await?;
                 if !baton.passed(number).await {
                     return io::Result::Ok(());
                 }

@@ -8,10 +8,11 @@ mod etcd;
 mod postgres;
 mod redis;
 mod server;
+mod wire;
 
 #[allow(unused_imports, reason = "each benchmark uses some of it")]
 pub(crate) use self::{
-    client::{Rival, alone, many, pairs, patiently, scattered, together},
+    client::{Rival, alone, many, pairs, pass_around, patiently, scattered, together},
     etcd::Etcd,
     postgres::{Postgres, give, server as postgres_server},
     redis::Redis,

@@ -5,11 +5,11 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::Rival;
 use super::server::{Server, free_address};
+use super::wire::{Wire, connect};
 use crate::common::Scratch;
 use crate::shared::pin::Placement;
 
@@ -20,7 +20,7 @@ const VERSIONS: &str = "/usr/lib/postgresql";
 const PROTOCOL: u32 = 3 << 16;
 
 pub(crate) struct Postgres {
-    stream: BufReader<TcpStream>,
+    stream: Wire,
 }
 
 impl Rival for Postgres {
@@ -29,15 +29,15 @@ impl Rival for Postgres {
     fn serve(placement: Placement) -> Result<Server, String> {
         let (directory, address) = (Scratch::new(), free_address());
         let mut command = server(placement, &directory)?;
-        command.args(["-p", &address.port().to_string(), "-c", "listen_addresses=127.0.0.1"]);
-        command.args(["-c", "unix_socket_directories="]);
-        Server::start(&mut command, address.to_string(), directory)
+        let (here, port) = (directory.path(), address.port().to_string());
+        let socket = here.join(format!(".s.PGSQL.{port}"));
+        command.args(["-p", &port, "-c", "listen_addresses=127.0.0.1", "-c"]);
+        command.arg(format!("unix_socket_directories={}", here.display()));
+        Ok(Server::start(&mut command, address.to_string(), directory)?.with_socket(&socket))
     }
 
     async fn connect(address: &str, _number: usize) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let mut client = Self { stream: BufReader::new(stream) };
+        let mut client = Self { stream: connect(address).await? };
         let mut hello = PROTOCOL.to_be_bytes().to_vec();
         hello.extend(b"user\0postgres\0database\0postgres\0\0");
         client.call(&with_length(&hello)).await?;

@@ -3,11 +3,11 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::client::Rival;
 use super::server::{Server, free_address, installed};
+use super::wire::{Wire, connect};
 use crate::common::Scratch;
 use crate::shared::pin::Placement;
 
@@ -19,7 +19,7 @@ const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then return redis.c
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub(crate) struct Redis {
-    stream: BufReader<TcpStream>,
+    stream: Wire,
     token: String,
     release: String,
 }
@@ -29,17 +29,17 @@ impl Rival for Redis {
 
     fn serve(placement: Placement) -> Result<Server, String> {
         installed("redis-server")?;
-        let address = free_address();
+        let (address, directory) = (free_address(), Scratch::new());
+        let socket = directory.path().join("socket");
         let mut command = placement.command(1);
         command.args(["redis-server", "--bind", "127.0.0.1", "--save", ""]);
         command.args(["--appendonly", "no", "--port", &address.port().to_string()]);
-        Server::start(&mut command, address.to_string(), Scratch::new())
+        command.arg("--unixsocket").arg(&socket);
+        Ok(Server::start(&mut command, address.to_string(), directory)?.with_socket(&socket))
     }
 
     async fn connect(address: &str, number: usize) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (stream, token) = (BufReader::new(stream), format!("client-{number}"));
+        let (stream, token) = (connect(address).await?, format!("client-{number}"));
         let mut client = Self { stream, token, release: String::new() };
         let loaded = client.call(&["SCRIPT", "LOAD", RELEASE]).await?;
         client.release = loaded.ok_or(io::ErrorKind::InvalidData)?;

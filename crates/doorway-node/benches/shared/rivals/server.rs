@@ -1,6 +1,7 @@
 //! A server that runs as long as it is needed.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,6 +12,7 @@ use crate::common::Scratch;
 pub(crate) struct Server {
     child: Child,
     address: String,
+    socket: Option<String>,
     _directory: Scratch,
 }
 
@@ -23,7 +25,19 @@ impl Server {
         let command = command.current_dir(directory.path());
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
-        Ok(Self { child, address, _directory: directory })
+        Ok(Self { child, address, socket: None, _directory: directory })
+    }
+
+    /// The server also listens at this Unix socket.
+    pub(crate) fn with_socket(mut self, path: &Path) -> Self {
+        self.socket = Some(path.display().to_string());
+        self
+    }
+
+    /// Where clients find its Unix socket, or its only address.
+    #[allow(dead_code, reason = "not every benchmark compares Unix sockets")]
+    pub(crate) fn socket(&self) -> &str {
+        self.socket.as_ref().unwrap_or(&self.address)
     }
 
     /// Where its clients find it.

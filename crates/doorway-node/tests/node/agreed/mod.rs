@@ -218,6 +218,29 @@ async fn a_node_without_a_store_loses_its_locks_in_time() {
     assert!(last > fence, "a request that waited through it is granted");
 }
 
+/// A lock that a node keeps is lost with the lease of the node, and is given to others at once if
+/// the lease lasts.
+#[tokio::test]
+async fn a_kept_lock_ends_with_the_lease() {
+    let group = Group::started(3).await;
+    let mut kept = group.node(0).open("orders").expect("a name").keep();
+    let first = kept.lock().await.expect("a grant").fence();
+    let begin = Instant::now();
+    let other = group.lock(1, "orders").await;
+    assert!(other.fence() > first && begin.elapsed() < LEASE, "it did not wait for the lease");
+    drop(other);
+    let second = timeout(LONG, kept.lock()).await.expect("in time").expect("a grant").fence();
+    assert!(kept.try_lock().expect("no error").is_some(), "it is kept");
+    let store = group.stores[0].as_ref().expect("a store");
+    store.cut(true);
+    group.together_without(0).await;
+    assert!(kept.try_lock().expect("no error").is_none(), "another node may hold it by now");
+    assert!(group.lock(1, "orders").await.fence() > second);
+    store.cut(false);
+    group.together(3).await;
+    timeout(LONG, kept.lock()).await.expect("in time").expect("a grant").release().expect("held");
+}
+
 /// A machine that is added takes part, and one that leaves is not waited for.
 #[tokio::test]
 async fn machines_come_and_go() {

@@ -171,7 +171,10 @@ impl Seats {
                 // The host has performed everything that follows from the end of a membership.
                 let rules = process.views.rules().map(|rules| rules.digest);
                 let is_informed = rules == Some(world.record.rules);
-                let joins = world.ids > 0 && process.todo.is_empty() && is_informed;
+                // The group first removes an evicted process of the seat.
+                let evicted = world.record.members_of(seat(node)).any(|member| member.evicted);
+                let may = world.ids > 0 && !evicted;
+                let joins = may && process.todo.is_empty() && is_informed;
                 actions.extend(joins.then_some(Action::Join(node)));
             }
             return;
@@ -782,6 +785,8 @@ impl Seats {
         let Some(orphan) = world.orphans[node].take() else { return Ok(()) };
         let is_late = world.has_ended(orphan.by) || self.setting.mistake.is_some();
         let process = world.process(node);
+        // A process that has lost a membership, by an eviction for example, believes no claim.
+        let is_late = is_late || process.generation > 0;
         let Orphan { fence, by, long } = orphan;
         let claim = process.views.claim(fence).map_err(|error| format!("{error:?}"));
         let believed = claim.is_ok() || self.has(Mistake::AnyClaim);

@@ -4,12 +4,15 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use doorway_core::{Mode, NodeId};
+use doorway_node::locks::KeptWord;
 use doorway_node::messages::{AlgorithmMessage, Flush, Message};
 use doorway_node::views::{Event, Output};
 use doorway_search::System;
 
 use super::mistake::Mistake;
-use super::world::{Action, Client, Link, NOW, Nodes, Process, Stage, Violation, World, name};
+use super::world::{
+    Action, Client, Kept, Link, NOW, Nodes, Process, Stage, Violation, World, name,
+};
 
 impl System for Nodes {
     type State = World;
@@ -53,9 +56,8 @@ impl System for Nodes {
             process.todo.is_empty()
                 && process.raising.is_none()
                 && process.unsent.is_none()
-                && process.clients.iter().all(Option::is_none)
                 && process.shards.iter().all(|shard| shard.running() == newest)
-                && process.shards.iter().zip(&process.slots).all(|(s, at)| s.lock(*at).is_idle())
+                && (0..self.setting.shards).all(|at| is_quiet(process, at))
         };
         let nodes = &world.nodes[..self.setting.size];
         newest.is_some()
@@ -66,8 +68,9 @@ impl System for Nodes {
     }
 
     fn is_expected(&self, action: &Action) -> bool {
-        use Action::{Ask, Crash, Cut, GiveUp, Raise};
-        !matches!(action, Ask(..) | GiveUp(..) | Crash(_) | Raise(_) | Cut(..))
+        use Action::{Ask, Crash, Cut, EnterAgain, GiveBack, GiveUp, Keep, Raise};
+        let kept = matches!(action, Keep(..) | EnterAgain(..) | GiveBack(..));
+        !kept && !matches!(action, Ask(..) | GiveUp(..) | Crash(_) | Raise(_) | Cut(..))
     }
 }
 
@@ -87,7 +90,16 @@ impl Nodes {
                     let asks = outside && world.asks[node][at] > 0;
                     actions.extend(asks.then_some(Action::Ask(node, at)));
                 }
-                Some(Client { fence: Some(_), .. }) => actions.push(Action::Leave(node, at)),
+                Some(Client { fence: Some(_), kept, id }) => {
+                    actions.push(Action::Leave(node, at));
+                    let keeps = kept.is_none() && id.is_some_and(|id| shard.reserved(id) > 0);
+                    actions.extend(keeps.then_some(Action::Keep(node, at)));
+                }
+                Some(client) if client.is_outside() => {
+                    let asks = world.asks[node][at] > 0;
+                    actions.extend(asks.then_some(Action::EnterAgain(node, at)));
+                    actions.push(Action::GiveBack(node, at));
+                }
                 Some(_) => {
                     actions.extend(self.setting.gives_up.then_some(Action::GiveUp(node, at)));
                 }
@@ -145,6 +157,9 @@ impl Nodes {
             Action::Ask(node, shard) => self.ask(world, node, shard)?,
             Action::GiveUp(node, shard) | Action::Leave(node, shard) => {
                 let process = world.process(node);
+                if process.clients[shard].as_mut().is_some_and(leave_kept) {
+                    return Ok(());
+                }
                 let client = process.clients[shard].take();
                 let stopped = process.shards[shard].running().is_none();
                 if stopped && self.has(Mistake::ReleaseForgotten) {
@@ -154,6 +169,9 @@ impl Nodes {
                     self.touch(world, node, shard, |shard, _, out| shard.leave(id, NOW, out))?;
                 }
             }
+            Action::Keep(node, shard) => keep(world, node, shard),
+            Action::EnterAgain(node, shard) => self.enter_again(world, node, shard)?,
+            Action::GiveBack(node, shard) => self.give_back(world, node, shard)?,
             Action::Enter(node, shard) => {
                 let other = NodeId::at((node + 1) % self.setting.size);
                 let view = world.process(node).shards[shard].target();
@@ -197,6 +215,35 @@ impl Nodes {
             Action::Depart(node, shard) => world.orphans[node][shard] = None,
             Action::Serve(node) => self.event(world, node, Event::Serve)?,
             Action::Late(node) => self.late(world, node)?,
+        }
+        Ok(())
+    }
+
+    /// A client requests a lock that it kept. If it keeps it no longer, it asks its node.
+    fn enter_again(&self, world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
+        let Some(Client { fence, kept: Some(kept), .. }) = &mut world.process(node).clients[shard]
+        else {
+            return Ok(());
+        };
+        if kept.left > 0 && (kept.word.enter() || self.has(Mistake::EntersUnasked)) {
+            kept.last = kept.last.next().ok_or(Violation::Fence)?;
+            kept.left -= 1;
+            let entered = kept.last;
+            *fence = Some(entered);
+            world.asks[node][shard] -= 1;
+            return self.entered(world, shard, entered);
+        }
+        self.give_back(world, node, shard)?;
+        self.ask(world, node, shard)
+    }
+
+    /// A client keeps a lock no longer. If its node has not released the lock, it does so itself.
+    fn give_back(&self, world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
+        let client = world.process(node).clients[shard].take();
+        if let Some(Client { id: Some(id), kept: Some(kept), .. }) = client
+            && kept.word.take()
+        {
+            self.touch(world, node, shard, |shard, _, out| shard.leave(id, NOW, out))?;
         }
         Ok(())
     }
@@ -322,7 +369,7 @@ impl Nodes {
                 let empty = mistake == Some(Mistake::NoHolders);
                 process.held.push(if empty { Vec::new() } else { held });
                 if mistake == Some(Mistake::NotAskedAgain)
-                    && let Some(Client { id, fence: None }) = &mut process.clients[at]
+                    && let Some(Client { id, fence: None, .. }) = &mut process.clients[at]
                     && let Some(id) = id.take()
                 {
                     self.touch(world, node, at, |shard, _, out| shard.leave(id, NOW, out))?;
@@ -414,6 +461,33 @@ impl Nodes {
     }
 }
 
+/// A client that is inside keeps the lock from now on, if it still may.
+fn keep(world: &mut World, node: usize, shard: usize) {
+    let process = world.process(node);
+    let Some(client) = &mut process.clients[shard] else { return };
+    let left = client.id.map_or(0, |id| process.shards[shard].reserved(id));
+    if let Some(last) = client.fence.filter(|_| left > 0) {
+        client.kept = Some(Kept { word: KeptWord::inside(), listed: true, last, left });
+    }
+}
+
+/// A client leaves and keeps its lock, if it still may.
+fn leave_kept(client: &mut Client) -> bool {
+    let kept = client.kept.as_ref().is_some_and(|kept| kept.left > 0 && kept.word.leave());
+    if kept {
+        client.fence = None;
+    }
+    kept
+}
+
+/// Does no client of a node use the lock of a shard or wait for it?
+fn is_quiet(process: &Process, shard: usize) -> bool {
+    match &process.clients[shard] {
+        None => process.shards[shard].lock(process.slots[shard]).is_idle(),
+        Some(client) => client.is_outside(),
+    }
+}
+
 fn node_actions(world: &World, node: usize, process: &Process, actions: &mut Vec<Action>) {
     match process.todo.front() {
         Some(Output::StopShards(_)) => actions.push(Action::Perform(node)),
@@ -435,7 +509,7 @@ fn reclaim(world: &mut World, node: usize, shard: usize) -> Result<(), Violation
     let slot = process.slots[shard];
     let claimed = process.shards[shard].reclaim(slot, Mode::Exclusive, fence, 0, NOW);
     let id = Some(claimed.map_err(|error| refused(format!("{error:?}")))?);
-    process.clients[shard] = Some(Client { id, fence: Some(fence) });
+    process.clients[shard] = Some(Client { id, fence: Some(fence), kept: None });
     Ok(())
 }
 

@@ -42,6 +42,12 @@ pub(crate) enum Mistake {
     FlushOnce,
     /// A node serves although clients of its predecessor have yet to reclaim.
     ServeEarly,
+    /// A client that keeps a lock is not told that another one wants it.
+    NotRevoked,
+    /// The lock of a client that keeps it is released although the client is inside.
+    ReleasedInside,
+    /// A client enters a lock that it kept, without looking whether it still does.
+    EntersUnasked,
     /// The state machine of the algorithm asks twice.
     SecondAcquire,
 }

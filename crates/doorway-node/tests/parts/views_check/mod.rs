@@ -32,6 +32,7 @@ fn setting(rule: Rule) -> Setting {
         gives_up: false,
         reclaims: false,
         forgets: false,
+        reserve: 0,
         mistake: None,
     }
 }
@@ -144,6 +145,22 @@ fn waves() {
     holds(Setting { raises: 1, ..setting() });
     holds(Setting { crashes: 1, asks: [0, 1, 0], ..setting() });
     holds(Setting { raises: 1, crashes: 1, ..self::setting(served("raymond-echo", 2)) });
+}
+
+/// Clients keep their locks until another node wants them, while views change at any moment.
+#[test]
+fn locks_that_are_kept() {
+    let keeps = |algorithm, size| Setting { reserve: 1, ..setting(served(algorithm, size)) };
+    for algorithm in ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel"] {
+        holds(Setting { raises: 1, asks: [3, 2, 0], reserve: 2, ..keeps(algorithm, 2) });
+        holds(Setting { crashes: 1, asks: [2, 2, 0], ..keeps(algorithm, 2) });
+        holds(Setting { asks: [2, 1, 1], ..keeps(algorithm, 3) });
+    }
+    let carvalho = || Setting { asks: [2, 2, 0], ..keeps("carvalho-roucairol", 2) };
+    assert_eq!(holds(Setting { raises: 1, gives_up: true, ..carvalho() }), 50_630);
+    assert_eq!(find(Mistake::NotRevoked, carvalho()), STUCK);
+    assert_eq!(find(Mistake::ReleasedInside, carvalho()), TWO_INSIDE);
+    assert_eq!(find(Mistake::EntersUnasked, carvalho()), TWO_INSIDE);
 }
 
 /// The page with the rows that [`a_crash_under_every_algorithm`] makes.

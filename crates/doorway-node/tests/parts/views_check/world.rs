@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::link::Incarnation;
-use doorway_node::locks::{ClientId, Rule, RuleBook, Seating, Shard, ShardEffects, Slot};
+use doorway_node::locks::{
+    ClientId, KeptWord, LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects, Slot,
+};
 use doorway_node::messages::{Flush, HeldLock, Message};
 use doorway_node::views::{Event, Output, ViewChange};
 use doorway_node::{Fence, Name};
@@ -39,6 +41,8 @@ pub(crate) struct Setting {
     pub(crate) reclaims: bool,
     /// Does the first node lose its directory whenever it crashes?
     pub(crate) forgets: bool,
+    /// How many numbers are reserved for clients, which keep their locks. 0 if they keep nothing.
+    pub(crate) reserve: u32,
     pub(crate) mistake: Option<Mistake>,
 }
 
@@ -62,8 +66,14 @@ pub(crate) enum Action {
     Ask(usize, usize),
     /// The client stops waiting.
     GiveUp(usize, usize),
-    /// The client releases the lock.
+    /// The client leaves the lock.
     Leave(usize, usize),
+    /// The client that is inside wants to keep the lock.
+    Keep(usize, usize),
+    /// The client requests a lock that it keeps, or believes to keep.
+    EnterAgain(usize, usize),
+    /// The client gives back a lock that it keeps, or believes to keep.
+    GiveBack(usize, usize),
     /// The liberal algorithm lets the node enter.
     Enter(usize, usize),
     /// A message arrives: sender, receiver, and its position among the messages under way.
@@ -101,6 +111,25 @@ pub(crate) struct Client {
     pub(crate) id: Option<ClientId>,
     /// The fence of a client that is inside.
     pub(crate) fence: Option<Fence>,
+    pub(crate) kept: Option<Kept>,
+}
+
+impl Client {
+    /// Is the client outside, with a lock that it keeps or believes to keep?
+    pub(crate) fn is_outside(&self) -> bool {
+        self.fence.is_none() && self.kept.is_some()
+    }
+}
+
+/// What a client that keeps a lock shares with its node, and what it knows alone.
+#[derive(Clone, Hash)]
+pub(crate) struct Kept {
+    pub(crate) word: KeptWord,
+    /// Does the node know the word?
+    pub(crate) listed: bool,
+    /// The fence of the last entry.
+    pub(crate) last: Fence,
+    pub(crate) left: u32,
 }
 
 /// A process of a node.
@@ -406,6 +435,20 @@ impl Nodes {
         let process = world.process(node);
         let slot = process.slots[shard];
         act(&mut process.shards[shard], slot, &mut out);
+        let client = &mut process.clients[shard];
+        process.shards[shard].release_revoked(NOW, &mut out, |revoked| {
+            let client = client.as_mut().filter(|client| client.id == Some(revoked));
+            let Some(Client { id, kept: Some(kept), .. }) = client else { return false };
+            if !std::mem::take(&mut kept.listed) || self.has(Mistake::NotRevoked) {
+                return false;
+            }
+            let outside = kept.word.revoke();
+            if !outside && self.has(Mistake::ReleasedInside) {
+                *id = None;
+                return true;
+            }
+            outside
+        });
         if let (Some((_, _, fault)), None) = (out.refused.first(), self.setting.mistake) {
             return Err(Violation::Refused(fault.to_string()));
         }
@@ -426,9 +469,13 @@ impl Nodes {
     fn look(&self, world: &mut World, node: usize, shard: usize) -> Result<(), Violation> {
         let process = world.process(node);
         let place = &mut process.shards[shard];
-        let Some(Client { id: Some(id), fence }) = &mut process.clients[shard] else {
+        let Some(client @ Client { id: Some(_), .. }) = &mut process.clients[shard] else {
             return Ok(());
         };
+        if client.is_outside() {
+            return Ok(());
+        }
+        let Client { id: Some(id), fence, .. } = client else { return Ok(()) };
         if fence.is_some() {
             if place.is_lost(*id) {
                 process.clients[shard] = None;
@@ -444,6 +491,16 @@ impl Nodes {
             }
         };
         *fence = Some(entered);
+        self.entered(world, shard, entered)
+    }
+
+    /// Check that the client that has just entered may be inside.
+    pub(crate) fn entered(
+        &self,
+        world: &mut World,
+        shard: usize,
+        entered: Fence,
+    ) -> Result<(), Violation> {
         if self.is_liberal() {
             let instance = world.instances.entry((shard, entered.view())).or_default();
             instance.1 = entered.clock();
@@ -469,12 +526,11 @@ impl Nodes {
         world.asks[node][shard] -= 1;
         let mut id = None;
         self.touch(world, node, shard, |shard, slot, out| {
-            let mode = Mode::Exclusive;
-            let request =
-                doorway_node::locks::LockRequest { mode, session: 0, reserve: 0, now: NOW };
+            let (mode, reserve) = (Mode::Exclusive, self.setting.reserve);
+            let request = LockRequest { mode, session: 0, reserve, now: NOW };
             id = Some(shard.acquire(slot, request, out).0);
         })?;
-        world.process(node).clients[shard] = Some(Client { id, fence: None });
+        world.process(node).clients[shard] = Some(Client { id, fence: None, kept: None });
         self.look(world, node, shard)
     }
 }
