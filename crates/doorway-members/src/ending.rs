@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use doorway_node::members::BoxedFuture;
 use tokio::sync::watch;
 
 /// Why a store has ended, if it has. Clones belong to one store.
@@ -40,7 +41,7 @@ impl Ending {
     }
 
     /// Run a task until the store ends.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, task: BoxedFuture<'static, ()>) {
         let ending = self.clone();
         tokio::spawn(async move {
             tokio::select! {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::core::{Core, Engine};
 use crate::error::OpenError;
 use crate::guards::{Guards, Switches};
+use crate::health::Health;
 use crate::log::Log;
 use crate::machine::Machine;
 use crate::network::Network;
@@ -36,8 +37,9 @@ impl Parts {
     pub(crate) async fn start(&self, lease_ms: u32) -> Result<Engine, OpenError> {
         let timings = Timings::new(lease_ms);
         let mut config = timings.config(&self.group);
-        if !self.switches.dice {
-            config.election_timeout_min = config.election_timeout_max - 1;
+        if let Some(timeout) = self.switches.timeout {
+            config.election_timeout_min = timeout.as_millis() as u64;
+            config.election_timeout_max = config.election_timeout_min + 1;
         }
         let config = config.validate().map_err(|error| OpenError::Start(error.to_string()))?;
         let network = Network { peers: Arc::clone(&self.peers), pause: timings.heartbeat() };
@@ -58,7 +60,7 @@ pub(crate) async fn run(core: Arc<Core>, parts: Parts) {
             .wait_for(|record| record.as_ref().is_some_and(|record| record.lease_ms != lease_ms));
         let guards = Arc::clone(&engine.guards);
         let lease_ms = tokio::select! {
-            why = watch_core(engine.raft.metrics()) => return core.ending.end(&why),
+            why = watch_core(engine.raft.metrics(), &core.health) => return core.ending.end(&why),
             () = guards.run(engine.raft.clone(), engine.timings, parts.seed) => return,
             () = reconcile::run(Arc::clone(&core), Arc::clone(&engine)) => return,
             record = changed => match record.as_deref() {
@@ -75,10 +77,14 @@ pub(crate) async fn run(core: Arc<Core>, parts: Parts) {
     }
 }
 
-/// Wait until the core of openraft has ended (guard 5). Returns the reason.
-async fn watch_core(mut metrics: watch::Receiver<Metrics>) -> String {
+/// Note who leads, until the core of openraft has ended (guard 5). Returns the reason.
+async fn watch_core(mut metrics: watch::Receiver<Metrics>, health: &Health) -> String {
     loop {
-        let state = metrics.borrow_and_update().running_state.clone();
+        let (state, leader) = {
+            let metrics = metrics.borrow_and_update();
+            (metrics.running_state.clone(), metrics.current_leader)
+        };
+        health.led_by(leader);
         if let Err(error) = state {
             return error.to_string();
         }

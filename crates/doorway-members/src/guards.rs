@@ -44,8 +44,8 @@ use crate::types::{Metrics, Raft, Vote};
 pub(crate) struct Switches {
     /// Guard 1: a member may vote again in one term, for a higher seat.
     pub(crate) order: bool,
-    /// Whether openraft draws different election timeouts for different members.
-    pub(crate) dice: bool,
+    /// The election timeout of this member. None: openraft draws one.
+    pub(crate) timeout: Option<Duration>,
     /// Guard 2, its first half: a leader without quorum stops its heartbeats.
     pub(crate) silence: bool,
     /// Guard 2, its second half: a leader without quorum refuses commands.
@@ -68,7 +68,7 @@ impl Default for Switches {
     fn default() -> Self {
         Self {
             order: true,
-            dice: true,
+            timeout: None,
             silence: true,
             refusal: true,
             election: true,

@@ -1,6 +1,7 @@
-//! Which voters can be reached, and whether they are a majority.
+//! Which voters can be reached, whether they are a majority, and how often the leader changed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doorway_node::members::{SeatId, StoreHealth};
 use parking_lot::Mutex;
@@ -10,10 +11,24 @@ use crate::core::Core;
 use crate::rpc::frame::Ask;
 use crate::types::Peer;
 
-/// Since when no majority of the voters can be reached.
+/// What was noticed about the group so far.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
+    /// Since when no majority of the voters can be reached.
     without_quorum: Mutex<Option<Instant>>,
+    /// The seat that was seen to lead last.
+    leader: Mutex<Option<u64>>,
+    /// How often another seat was seen to lead than before.
+    elections: AtomicU64,
+}
+
+impl Health {
+    /// Note which seat leads, if one does.
+    pub(crate) fn led_by(&self, leader: Option<u64>) {
+        if leader.is_some() && std::mem::replace(&mut *self.leader.lock(), leader) != leader {
+            self.elections.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Go on asking the voters whether they are there.
@@ -50,6 +65,7 @@ pub(crate) fn state(core: &Core) -> StoreHealth {
     };
     let mut health = StoreHealth::default();
     health.leader = engine.raft.metrics().borrow().current_leader.map(SeatId);
+    health.elections = core.health.elections.load(Ordering::Relaxed);
     health.voters = voters.len();
     health.reachable =
         voters.iter().filter(|(seat, _)| is_here(*seat)).map(|(seat, _)| SeatId(*seat)).collect();

@@ -3,7 +3,8 @@
 //! This is no vote, but the decision of an operator. The machine founds a group of its own, from
 //! what its file shows of the old one. The new group has another number, so no machine of the old
 //! group can talk to it by mistake. The view jumps by [`VIEW_STEP`]: views that the old group began
-//! without this machine have lower numbers, unless there were more of them than that.
+//! without this machine have lower numbers, unless there were more of them than that. Then the
+//! operator has to name a view that was seen elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,18 @@ pub enum RecoverError {
          machine"
     )]
     NoSeat,
+    /// The disk shows a higher view than the one that the operator has named.
+    #[error(
+        "the disk of this machine shows view {known}, so the group has reached more than view \
+         {named}: give the highest view that `doorway status` has shown at any machine, or leave \
+         out --view-at-least"
+    )]
+    LowView {
+        /// The view on the disk.
+        known: u64,
+        /// The view that was named.
+        named: u64,
+    },
     /// The number of views is exhausted.
     #[error(
         "view {0} cannot be raised by {VIEW_STEP}: fences cannot tell more than {limit} views apart",
@@ -62,11 +75,14 @@ pub struct Survivor {
     disk: Disk,
     state: GroupState,
     seat: Seat,
+    /// The highest view of the old group that is known.
+    known: u64,
 }
 
 impl Survivor {
-    /// Look at the data directory of a machine whose node does not run.
-    pub fn open(directory: &Path) -> Result<Self, RecoverError> {
+    /// Look at the data directory of a machine whose node does not run. The old group has reached
+    /// the view `seen`, if the operator names one.
+    pub fn open(directory: &Path, seen: Option<u64>) -> Result<Self, RecoverError> {
         let no_group = || RecoverError::NoGroup(directory.to_owned());
         let (disk, mut content) = Disk::open_existing(directory)?.ok_or_else(no_group)?;
         let id = content.seat;
@@ -74,10 +90,15 @@ impl Survivor {
         let record = &state.record;
         let seat = record.seats.iter().find(|seat| seat.id.0 == id).cloned();
         let seat = seat.ok_or(RecoverError::NoSeat)?;
-        if record.number + VIEW_STEP >= Fence::VIEW_LIMIT {
-            return Err(RecoverError::NoMoreViews(record.number));
+        let known = record.number;
+        if let Some(named) = seen.filter(|seen| *seen < known) {
+            return Err(RecoverError::LowView { known, named });
         }
-        Ok(Self { disk, state, seat })
+        let known = seen.unwrap_or(known);
+        if known.saturating_add(VIEW_STEP) >= Fence::VIEW_LIMIT {
+            return Err(RecoverError::NoMoreViews(known));
+        }
+        Ok(Self { disk, state, seat, known })
     }
 
     /// The newest record that the machine knows. Its last changes may never have been agreed on.
@@ -92,7 +113,7 @@ impl Survivor {
 
     /// The first view of the new group.
     pub fn next_view(&self) -> u64 {
-        self.state.record.number + VIEW_STEP
+        self.known + VIEW_STEP
     }
 
     /// Found a group of this machine alone, with this address and this number, and note that in the

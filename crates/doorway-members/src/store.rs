@@ -140,8 +140,8 @@ impl RaftStore {
             engine: RwLock::new(Arc::new(engine)),
         });
         let machine = parts.machine.clone();
-        core.ending.spawn(health::run(Arc::clone(&core)));
-        core.ending.spawn(engine::run(Arc::clone(&core), parts));
+        core.ending.spawn(Box::pin(health::run(Arc::clone(&core))));
+        core.ending.spawn(Box::pin(engine::run(Arc::clone(&core), parts)));
         Ok(Self { core, machine, writer, runtime })
     }
 
@@ -207,7 +207,7 @@ impl ViewStore for RaftStore {
     }
 
     fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
-        serve_in(&self.runtime, serve(Arc::clone(&self.core), stream, caller))
+        serve_in(&self.runtime, Box::pin(serve(Arc::clone(&self.core), stream, caller)))
     }
 
     fn health(&self) -> StoreHealth {

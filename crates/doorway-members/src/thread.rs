@@ -53,7 +53,7 @@ pub(crate) fn start_disk_thread(
 /// Serve a connection in the runtime of the store. It ends when the future is dropped.
 pub(crate) fn serve_in(
     runtime: &Handle,
-    served: impl Future<Output = ()> + Send + 'static,
+    served: BoxedFuture<'static, ()>,
 ) -> BoxedFuture<'static, ()> {
     let (alive, dropped) = oneshot::channel::<()>();
     let task = runtime.spawn(async {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use doorway_node::members::Command;
+use doorway_node::members::{BoxedFuture, Command};
 use doorway_protocol::{AuditEntry, Code, Fence, MembersRequest, Name, Refusal};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::refusal;
@@ -57,7 +57,7 @@ impl Service {
             drop(noting);
             result
         };
-        to_its_end(broken).await
+        to_its_end(Box::pin(broken)).await
     }
 
     /// What operators did to the group, after the entry with this number.
@@ -108,7 +108,7 @@ impl Members {
 /// Do something to its end, even if the client that asked for it does not wait for the answer:
 /// otherwise it could be done without a note in the audit log.
 pub(super) async fn to_its_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+    work: BoxedFuture<'static, Result<T, Refusal>>,
 ) -> Result<T, Refusal> {
     tokio::spawn(work).await.unwrap_or_else(|error| {
         // It has panicked, or the node ends.
@@ -125,6 +125,9 @@ pub(super) fn title(request: &MembersRequest) -> String {
         MembersRequest::Arranged => "arranged".to_owned(),
         MembersRequest::Init { from_fixed: None, .. } => "init".to_owned(),
         MembersRequest::Init { from_fixed: Some(_), .. } => "init --from-fixed".to_owned(),
+        MembersRequest::Restore { backup, .. } => {
+            format!("init --from a backup of group {}, view {}", backup.cluster, backup.view)
+        }
         MembersRequest::Add { name, address } => format!("add {name} {address}"),
         MembersRequest::Remove { name, force: false } => format!("remove {name}"),
         MembersRequest::Remove { name, force: true } => format!("remove {name} --force"),

@@ -11,7 +11,9 @@ use doorway_node::members::{
     Answer, Command, GroupState, LONGEST_LEASE_MS, NAME_LIMIT, Record, SHORTEST_LEASE_MS, Seat,
     SeatId,
 };
-use doorway_protocol::{Code, LABEL, MembersReport, MembersRequest, Refusal, is_label};
+use doorway_protocol::{
+    Code, GroupBackup, LABEL, MembersReport, MembersRequest, Refusal, is_label,
+};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::refusal;
 use tokio::time::{sleep, timeout};
@@ -30,6 +32,17 @@ pub(super) const PAUSE: Duration = Duration::from_millis(300);
 /// How long to wait until this node has learnt of a change.
 pub(super) const NEWS: Duration = Duration::from_secs(2);
 
+/// With what a group begins.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// With nothing.
+    None,
+    /// Where a group with a fixed list of members has ended, above this view.
+    Fixed(u64),
+    /// With this backup of a former group, above this view.
+    Backup(&'a GroupBackup, u64),
+}
+
 impl Service {
     /// Report or change the members of the group on behalf of a client.
     pub(crate) async fn members(
@@ -42,11 +55,14 @@ impl Service {
                         [members] in the settings of its nodes can change them";
             return Err(refusal(Code::NotServed, text));
         };
-        if request != MembersRequest::Show {
+        if let MembersRequest::Restore { backup, lease_ms, above, check: true } = &request {
+            owner(&operator.principal)?;
+            members.prepare(*lease_ms, Origin::Backup(backup, *above)).await?;
+        } else if request != MembersRequest::Show {
             owner(&operator.principal)?;
             let (service, operator) = (self.clone(), operator.clone());
             let change = async move { service.change_members(&operator, request).await };
-            audit::to_its_end(change).await?;
+            audit::to_its_end(Box::pin(change)).await?;
         }
         Ok(members.report(self.node()))
     }
@@ -81,7 +97,12 @@ impl Members {
     async fn change(&self, service: &Service, request: MembersRequest) -> Result<(), Refusal> {
         match request {
             MembersRequest::Show | MembersRequest::Log(_) | MembersRequest::Arranged => Ok(()),
-            MembersRequest::Init { lease_ms, from_fixed } => self.init(lease_ms, from_fixed).await,
+            MembersRequest::Init { lease_ms, from_fixed } => {
+                self.init(lease_ms, from_fixed.map_or(Origin::None, Origin::Fixed)).await
+            }
+            MembersRequest::Restore { backup, lease_ms, above, .. } => {
+                self.init(lease_ms, Origin::Backup(&backup, above)).await
+            }
             MembersRequest::Add { name, address } => self.add(&name, &address).await,
             MembersRequest::Remove { name, force } => self.remove(service, &name, force).await,
             MembersRequest::Replace { name } => self.replace(&name).await,
@@ -93,7 +114,24 @@ impl Members {
     }
 
     /// Found the group, with this node and the machines of `join`.
-    async fn init(&self, lease_ms: Option<u32>, from_fixed: Option<u64>) -> Result<(), Refusal> {
+    async fn init(&self, lease_ms: Option<u32>, origin: Origin<'_>) -> Result<(), Refusal> {
+        let state = self.prepare(lease_ms, origin).await?;
+        match self.store.found_with(state).await {
+            Ok(()) => Ok(()),
+            Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_) | FoundError::Etcd(_))) => {
+                Err(refusal(Code::Unavailable, error.to_string()))
+            }
+            Err(error) => Err(refusal(Code::Invalid, format!("{error}; nothing was founded"))),
+        }
+    }
+
+    /// The first state of the group, with this node and the machines of `join`, if it can be
+    /// founded.
+    async fn prepare(
+        &self,
+        lease_ms: Option<u32>,
+        origin: Origin<'_>,
+    ) -> Result<GroupState, Refusal> {
         if self.record().is_some() || self.store.cluster().is_some() {
             let text = format!(
                 "the group {} is founded already: `doorway members` shows it, and `doorway members \
@@ -102,8 +140,39 @@ impl Members {
             );
             return Err(refusal(Code::Invalid, text));
         }
-        let lease_ms = lease_ms.unwrap_or(self.settings.lease.as_millis() as u32);
+        let lease_ms = lease_ms.unwrap_or(match origin {
+            Origin::Backup(backup, _) => backup.lease_ms,
+            Origin::None | Origin::Fixed(_) => self.settings.lease.as_millis() as u32,
+        });
         check_lease(lease_ms)?;
+        let restored = match origin {
+            Origin::Backup(backup, above) => {
+                check_lease(backup.lease_ms)?; // The command waits for that long.
+                Some(self.check_backup(backup, above).await?)
+            }
+            Origin::None | Origin::Fixed(_) => None,
+        };
+        let (seats, former) = self.gather().await?;
+        let cluster = u128::from_le_bytes(crate::service::secret().0);
+        let mut record = Record::new(cluster, lease_ms, 0, seats);
+        let mut rules = self.rules.clone();
+        match origin {
+            Origin::None => former.check_none(&record)?,
+            Origin::Fixed(above) => {
+                record.succeed_fixed(former.next_view(above)?, &former.seats);
+            }
+            Origin::Backup(backup, _) => {
+                former.check_none(&record)?;
+                record.number = restored.unwrap_or_default();
+                rules.clone_from(&backup.rules);
+            }
+        }
+        Ok(GroupState::new(record).with_rules(rules))
+    }
+
+    /// The machines that found the group, this node and those of `join`, and the group to which
+    /// they belonged before.
+    async fn gather(&self) -> Result<(Vec<Seat>, Former), Refusal> {
         let me = self.store.seat();
         let own = Seat {
             id: me,
@@ -147,22 +216,7 @@ impl Members {
         for seat in &mut seats {
             seat.voter = self.by_etcd() || voters.contains(&seat.id);
         }
-        let cluster = u128::from_le_bytes(crate::service::secret().0);
-        let mut record = Record::new(cluster, lease_ms, 0, seats);
-        match from_fixed {
-            None => former.check_none(&record)?,
-            Some(above) => {
-                record.succeed_fixed(former.next_view(above)?, &former.seats);
-            }
-        }
-        let state = GroupState::new(record).with_rules(self.rules.clone());
-        match self.store.found_with(state).await {
-            Ok(()) => Ok(()),
-            Err(error @ (FoundError::NoLeader(_) | FoundError::Ended(_) | FoundError::Etcd(_))) => {
-                Err(refusal(Code::Unavailable, error.to_string()))
-            }
-            Err(error) => Err(refusal(Code::Invalid, format!("{error}; nothing was founded"))),
-        }
+        Ok((seats, former))
     }
 
     async fn add(&self, name: &str, address: &str) -> Result<(), Refusal> {

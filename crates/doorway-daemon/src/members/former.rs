@@ -67,18 +67,22 @@ impl Former {
             );
             return Err(refusal(Code::Busy, text));
         }
-        let known = self.epochs.max(self.view).max(above);
-        let next = known.saturating_add(VIEW_STEP);
-        if next >= Fence::VIEW_LIMIT {
-            let text = format!(
-                "the group would begin with view {next}, but fences cannot tell more than {} views \
-                 apart",
-                Fence::VIEW_LIMIT
-            );
-            return Err(refusal(Code::Invalid, text));
-        }
-        Ok(next)
+        first_view(self.epochs.max(self.view).max(above))
     }
+}
+
+/// The first view of a group that takes over from one that has surely reached this view.
+pub(super) fn first_view(known: u64) -> Result<u64, Refusal> {
+    let next = known.saturating_add(VIEW_STEP);
+    if next >= Fence::VIEW_LIMIT {
+        let text = format!(
+            "the group would begin with view {next}, but fences cannot tell more than {} views \
+             apart",
+            Fence::VIEW_LIMIT
+        );
+        return Err(refusal(Code::Invalid, text));
+    }
+    Ok(next)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod change;
 mod former;
 mod recover;
 mod report;
+mod restore;
 pub(crate) mod rules;
 mod voters;
 
@@ -28,6 +29,7 @@ use tokio::time::timeout;
 use crate::serve::ServeError;
 use crate::settings::{MembersSettings, Settings};
 
+pub use doorway_members::VIEW_STEP;
 pub use recover::{NoRecovery, Recovery};
 pub use rules::deviations;
 

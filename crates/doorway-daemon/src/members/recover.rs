@@ -20,6 +20,7 @@ pub struct Recovery {
     survivor: Survivor,
     group: String,
     address: String,
+    seen: Option<u64>,
     tls: Option<TlsConfig>,
 }
 
@@ -50,17 +51,17 @@ pub enum NoRecovery {
 
 impl Recovery {
     /// Look at the data directory of a node that does not run. Until this is dropped, it cannot be
-    /// started.
-    pub fn prepare(settings: &Settings) -> Result<Self, NoRecovery> {
+    /// started. The old group has reached the view `seen`, if the operator names one.
+    pub fn prepare(settings: &Settings, seen: Option<u64>) -> Result<Self, NoRecovery> {
         let (Some(members), Some(data)) = (&settings.members, &settings.node.data) else {
             return Err(NoRecovery::Fixed);
         };
         if members.etcd.is_some() {
             return Err(NoRecovery::Etcd);
         }
-        let survivor = Survivor::open(data)?;
+        let survivor = Survivor::open(data, seen)?;
         let (group, address) = (settings.node.group.clone(), members.address.clone());
-        Ok(Self { survivor, group, address, tls: settings.node.tls.clone() })
+        Ok(Self { survivor, group, address, seen, tls: settings.node.tls.clone() })
     }
 
     /// Refuse if other machines of the group answer.
@@ -88,7 +89,8 @@ impl Recovery {
 
     /// Do it, after [`Recovery::lease`] has passed. Returns what there is to do then.
     pub fn perform(self) -> Result<String, NoRecovery> {
-        let Self { survivor, group, address, tls: _ } = self;
+        let Self { survivor, group, address, seen, tls: _ } = self;
+        let seen = seen.map(|seen| format!(" --view-at-least {seen}")).unwrap_or_default();
         let (name, view) = (survivor.seat().name.clone(), survivor.next_view());
         let uid = rustix::process::geteuid().as_raw();
         let entry = AuditEntry {
@@ -96,7 +98,7 @@ impl Recovery {
             node: name.clone(),
             who: format!("uid {uid}"),
             from: "the data directory, while the node was stopped".to_owned(),
-            what: "recover --alone".to_owned(),
+            what: format!("recover --alone{seen}"),
             result: "done".to_owned(),
             ..AuditEntry::default()
         };

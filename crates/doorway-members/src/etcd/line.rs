@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use doorway_node::members::BoxedStream;
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
@@ -17,7 +18,6 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -232,18 +232,16 @@ async fn dial(access: &Access, turn: usize) -> Result<SendRequest<String>, Strin
     let stream = connected.map_err(|error| error.to_string())?;
     let _ = stream.set_nodelay(true);
     if !address.is_https {
-        return begin(stream).await;
+        return begin(Box::new(stream)).await;
     }
     let Some(tls) = &access.tls else { return Err("no certificates for https".to_owned()) };
     let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
     let connector = TlsConnector::from(Arc::clone(tls));
     let stream = connector.connect(name, stream).await.map_err(|error| format!("TLS: {error}"))?;
-    begin(stream).await
+    begin(Box::new(stream)).await
 }
 
-async fn begin(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<SendRequest<String>, String> {
+async fn begin(stream: BoxedStream) -> Result<SendRequest<String>, String> {
     let (sender, connection) =
         handshake(TokioIo::new(stream)).await.map_err(|error| plain(&error))?;
     // The task ends with the connection, which ends when the line is dropped.

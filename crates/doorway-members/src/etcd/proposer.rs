@@ -43,7 +43,7 @@ pub(super) struct Proposer {
 /// Start the task that agrees on commands.
 pub(super) fn start(core: &Arc<Core>) -> Proposer {
     let (jobs, waiting) = mpsc::channel(WAITING);
-    core.ending.spawn(run(Arc::clone(core), waiting));
+    core.ending.spawn(Box::pin(run(Arc::clone(core), waiting)));
     Proposer { jobs }
 }
 

@@ -142,8 +142,8 @@ impl EtcdStore {
             pulse: Mutex::new(Pulse::default()),
             contact: Mutex::new(Contact::default()),
         });
-        core.ending.spawn(watcher::follow(Arc::clone(&core)));
-        core.ending.spawn(watcher::ping(Arc::clone(&core)));
+        core.ending.spawn(Box::pin(watcher::follow(Arc::clone(&core))));
+        core.ending.spawn(Box::pin(watcher::ping(Arc::clone(&core))));
         let proposer = proposer::start(&core);
         Ok(Self { core, proposer, runtime })
     }
@@ -178,7 +178,7 @@ impl ViewStore for EtcdStore {
     }
 
     fn serve(&self, stream: BoxedStream, caller: Caller) -> BoxedFuture<'static, ()> {
-        serve_in(&self.runtime, serve(Arc::clone(&self.core), stream, caller))
+        serve_in(&self.runtime, Box::pin(serve(Arc::clone(&self.core), stream, caller)))
     }
 
     fn health(&self) -> StoreHealth {

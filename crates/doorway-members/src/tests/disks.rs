@@ -9,10 +9,10 @@ use super::world::{LEASE, LEASE_MS, World, join, rules};
 use crate::{DataPlace, MemoryDisk, OpenError, Options, RaftStore, Threads};
 
 /// A directory that is deleted in the end.
-struct Directory(std::path::PathBuf);
+pub(super) struct Directory(pub(super) std::path::PathBuf);
 
 impl Directory {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("doorway-members-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&path);

@@ -31,7 +31,7 @@ async fn time_to_put(world: &World, names: &[String], limit: Duration) -> Option
 /// timeouts are equal. Returns how long they need to elect a leader.
 async fn collision(order: bool, election: bool) -> Option<Duration> {
     let mut world = World::new(1);
-    world.switches = Switches { order, election, dice: false, ..Switches::default() };
+    world.switches = Switches { order, election, timeout: Some(LEASE / 7), ..Switches::default() };
     world.found(&["a", "b", "c"]).await;
     sleep(LEASE / 3).await;
     let leader = world.wait_for_leader().await;
@@ -72,12 +72,21 @@ async fn a_dead_leader_is_always_followed_by_another() {
 }
 
 /// A leader that reaches one follower only, which is connected to two more. The fifth is alone.
-/// With writes, commands go on coming to the old leader. Returns how long the connected majority
-/// needs.
-async fn bridge(seed: u64, switches: Switches, writes: bool) -> Option<Duration> {
+/// With writes, commands go on coming to the old leader. The election timeouts of the members, in
+/// milliseconds, are drawn if none are given. Returns how long the connected majority needs.
+async fn bridge(
+    seed: u64,
+    switches: Switches,
+    timeouts: Option<[u64; 5]>,
+    writes: bool,
+) -> Option<Duration> {
     let mut world = World::new(seed * 100);
-    world.switches = switches;
-    world.found(&FIVE).await;
+    for (place, name) in FIVE.iter().enumerate() {
+        let timeout = timeouts.map(|timeouts| Duration::from_millis(timeouts[place]));
+        world.switches = Switches { timeout, ..switches };
+        world.start(name).await;
+    }
+    world.found_started(&FIVE).await;
     sleep(Duration::from_millis(1_000 + 37 * seed % 400)).await;
     let leader = world.wait_for_leader().await;
     let others = world.others(&[&leader]);
@@ -116,7 +125,7 @@ async fn bridge(seed: u64, switches: Switches, writes: bool) -> Option<Duration>
 #[tokio::test(start_paused = true)]
 async fn guards_2_and_3_let_a_connected_majority_elect_a_leader() {
     for seed in 0..10 {
-        let took = bridge(seed, Switches::default(), true).await;
+        let took = bridge(seed, Switches::default(), None, true).await;
         assert!(took.is_some_and(|took| took < LEASE * 3), "seed {seed}: {took:?}");
     }
 }
@@ -124,29 +133,23 @@ async fn guards_2_and_3_let_a_connected_majority_elect_a_leader() {
 #[tokio::test(start_paused = true)]
 async fn without_guard_2_a_connected_majority_waits_for_ever() {
     let without = Switches { silence: false, refusal: false, ..Switches::default() };
-    assert_eq!(bridge(1, without, false).await, None);
+    assert_eq!(bridge(1, without, None, false).await, None);
     // It is not enough to stop the heartbeats: commands keep the followers loyal, too.
     let without = Switches { refusal: false, ..Switches::default() };
-    assert_eq!(bridge(1, without, true).await, None);
+    assert_eq!(bridge(1, without, None, true).await, None);
 }
 
-/// How many of these seeds elect nobody.
-async fn vain(seeds: u64, switches: Switches) -> usize {
-    let mut vain = 0;
-    for seed in 0..seeds {
-        vain += usize::from(bridge(seed, switches, true).await.is_none());
-    }
-    vain
-}
-
-/// Guard 3 matters in a few of hundred cases, because it depends on which timeouts openraft draws.
+/// Guard 3 matters with election timeouts that fit badly, which openraft draws now and then. Of
+/// random ones, about one in ten fits as badly as these.
 #[tokio::test(start_paused = true)]
-#[ignore = "takes minutes, and openraft draws its timeouts at random; run it by hand"]
-async fn without_guard_3_members_may_chase_each_other() {
+async fn without_guard_3_members_chase_each_other_for_ever() {
+    let timeouts = Some([1246, 1238, 1293, 1121, 816]);
     let without = Switches { election: false, ..Switches::default() };
-    let (without, with) = (vain(200, without).await, vain(200, Switches::default()).await);
-    println!("of 200 groups, {without} without guard 3 and {with} with it elect nobody");
-    assert!(with == 0 && without > 0);
+    for seed in [1, 2] {
+        assert_eq!(bridge(seed, without, timeouts, true).await, None, "seed {seed}");
+        let took = bridge(seed, Switches::default(), timeouts, true).await;
+        assert!(took.is_some_and(|took| took < LEASE * 3), "seed {seed}: {took:?}");
+    }
 }
 
 /// Guard 4: a follower whose disk has stalled still gets its commands agreed on.

@@ -158,6 +158,11 @@ impl<S: TestStore> Group<S> {
         for name in names {
             self.start(name).await;
         }
+        self.found_started(names).await;
+    }
+
+    /// Found a group of nodes that were started.
+    pub(crate) async fn found_started(&mut self, names: &[&str]) {
         let seats = names.iter().map(|name| self.seat(name, true)).collect();
         let record = Record::new(CLUSTER, LEASE_MS, 0, seats);
         self.store(names[0]).found_with(begin(record)).await.unwrap();

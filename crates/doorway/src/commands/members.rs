@@ -1,19 +1,20 @@
 //! `doorway members`: the members of a group that agrees on them.
 
+mod backup;
 mod confirm;
 mod log;
 mod recover;
 mod rules;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
 use doorway_daemon::members::deviations;
 use doorway_protocol::{
-    EtcdReport, MembersReport, MembersRequest, RuleTable, RulesReport, SeatReport, SeatRole,
-    SeatState,
+    EtcdReport, MembersReport, MembersRequest, RulesReport, SeatReport, SeatRole, SeatState,
 };
 use serde::Serialize;
 
@@ -77,7 +78,8 @@ enum Task {
     Lease(Lease),
     /// Print what the group has agreed on, as JSON: its number, view, lease, machines and rules
     ///
-    /// Keep it to know what the group looked like. A data directory must never be copied back.
+    /// Keep it to know what the group looked like. If all its machines are lost, `doorway members
+    /// init --from FILE` begins anew from it. A data directory must never be copied back.
     Backup,
     /// Show what operators did: who, when, from where, and what came of it
     ///
@@ -101,13 +103,23 @@ struct Init {
     /// Take over a group with a fixed list of members: fences go on growing, and locks that are
     /// held stay held. All of its nodes must have been stopped, and started again with `[members]`
     /// in their settings
-    #[arg(long)]
+    #[arg(long, group = "former")]
     from_fixed: bool,
 
-    /// With --from-fixed: begin above this view. Give the highest view that `doorway status` has
-    /// shown if machines of the fixed group do not come along
-    #[arg(long, value_name = "VIEW", requires = "from_fixed", default_value_t = 0)]
+    /// Begin anew from what `doorway members backup` has printed, because all machines of the group
+    /// are lost: with its rules and its lease, and above its view. Every machine needs an empty
+    /// data directory. The command says first what that costs, and asks
+    #[arg(long, value_name = "FILE", group = "former")]
+    from: Option<PathBuf>,
+
+    /// With --from-fixed or --from: begin above this view. Give the highest view that `doorway
+    /// status` has shown if machines of the fixed group do not come along, or if the backup is old
+    #[arg(long, value_name = "VIEW", requires = "former", default_value_t = 0)]
     above: u64,
+
+    /// With --from: do it without asking
+    #[arg(long, requires = "from")]
+    yes: bool,
 }
 
 /// Add a machine, which has to run
@@ -158,25 +170,6 @@ struct Lease {
     time: u32,
 }
 
-/// What `backup` prints.
-#[derive(Serialize)]
-struct BackupFile<'a> {
-    group: &'a str,
-    cluster: &'a str,
-    view: u64,
-    lease_ms: u32,
-    seats: Vec<BackupSeat<'a>>,
-    rules: &'a [RuleTable],
-}
-
-#[derive(Serialize)]
-struct BackupSeat<'a> {
-    name: &'a str,
-    address: &'a str,
-    seat: &'a str,
-    voter: bool,
-}
-
 /// Show or change the members.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Args { task, show: Show { wait, json, node } } = args;
@@ -187,11 +180,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         return Err(Exit::new(exit::USAGE, text).into());
     }
     let request = match task {
-        Task::Backup => return backup(node, out),
+        Task::Backup => return backup::print(node, out),
         Task::Log => return log::run(node, *json, out),
         Task::Recover(args) => return recover::run(args, out),
         Task::Rules(args) => return rules::run(args, node, *json, out),
-        Task::Init(Init { lease, from_fixed, above }) => {
+        Task::Init(init @ Init { from: Some(file), .. }) => {
+            let mut query = Query::look(&node.address)?;
+            let report = backup::restore(file, init, *json, &mut query, out)?;
+            return if *json { print_json(out, &report) } else { founded(&report, out) };
+        }
+        Task::Init(Init { lease, from_fixed, above, .. }) => {
             MembersRequest::Init { lease_ms: *lease, from_fixed: from_fixed.then_some(*above) }
         }
         Task::Add(Add { name, address, .. }) => {
@@ -217,10 +215,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let group = &report.group;
     match task {
-        Task::Init(_) => {
-            writeln!(out, "founded the group {group}:")?;
-            print(out, &report)
-        }
+        Task::Init(_) => founded(&report, out),
         Task::Add(Add { name, .. }) => {
             Ok(writeln!(out, "added {name} to the group {group}: {}", votes(&report))?)
         }
@@ -233,6 +228,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Task::Lease(_) => Ok(writeln!(out, "the lease is {} now", time(report.lease_ms.into()))?),
         Task::Backup | Task::Log | Task::Recover(_) | Task::Rules(_) => Ok(()),
     }
+}
+
+fn founded(report: &MembersReport, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "founded the group {}:", report.group)?;
+    print(out, report)
 }
 
 /// What `--dry-run --json` prints.
@@ -414,24 +414,6 @@ fn etcd_state(etcd: &EtcdReport) -> String {
         (None, Some(warning)) => format!("agreed by etcd at {addresses}; {warning}"),
         (None, None) => format!("agreed by etcd at {addresses}, which answers; nobody votes"),
     }
-}
-
-fn backup(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let report = ask(&mut Query::look(&node.address)?, MembersRequest::Show)?;
-    let Some(cluster) = &report.cluster else {
-        let why = report.trouble.unwrap_or_else(|| "the group is not founded yet".to_owned());
-        return Err(Exit::new(exit::UNAVAILABLE, why).into());
-    };
-    let seats = report.seats.iter().map(|seat| BackupSeat {
-        name: &seat.name,
-        address: &seat.address,
-        seat: &seat.seat,
-        voter: seat.role != SeatRole::Learner,
-    });
-    let MembersReport { group, view, lease_ms, .. } = &*report;
-    let (view, lease_ms) = (*view, *lease_ms);
-    let rules = report.rules.as_ref().map_or(&[][..], |rules| &rules.tables);
-    print_json(out, &BackupFile { group, cluster, view, lease_ms, seats: seats.collect(), rules })
 }
 
 /// Parses a lease, into milliseconds.

@@ -30,6 +30,11 @@ pub(super) struct Args {
     #[arg(long)]
     force: bool,
 
+    /// Begin above this view, too. Give the highest view that `doorway status` has shown if other
+    /// machines have seen more than 65,536 views without this one
+    #[arg(long, value_name = "VIEW")]
+    view_at_least: Option<u64>,
+
     /// Recover the node with this configuration
     #[arg(long, value_name = "FILE", default_value = FILE)]
     config: PathBuf,
@@ -37,11 +42,11 @@ pub(super) struct Args {
 
 /// Say what it costs, ask, and do it.
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Args { alone: _, yes, force, config } = args;
+    let Args { alone: _, yes, force, view_at_least, config } = args;
     let settings = Settings::load(config, &Overrides::default());
     let settings = settings.map_err(|mistakes| Exit::new(exit::USAGE, mistakes.to_string()))?;
     let failed = |error: &dyn ToString| Exit::new(exit::USAGE, error.to_string());
-    let recovery = Recovery::prepare(&settings).map_err(|error| failed(&error))?;
+    let recovery = Recovery::prepare(&settings, *view_at_least).map_err(|error| failed(&error))?;
     if !force {
         recovery.check_alone().map_err(|error| failed(&error))?;
     }
