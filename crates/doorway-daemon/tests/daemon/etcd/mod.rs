@@ -1,6 +1,6 @@
 //! The gRPC of etcd and its JSON gateway at a real service.
 
-mod client;
+pub(crate) mod client;
 mod gateway;
 mod group;
 mod programs;
