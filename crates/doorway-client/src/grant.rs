@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Fence, Name};
 
-use crate::error::ReleaseError;
+use crate::error::{Error, ReleaseError};
 use crate::machine::State;
 use crate::session::{Handle, Outcome};
 
@@ -113,13 +113,12 @@ impl HeldLock {
         kept
     }
 
-    /// The caller releases the lock with a request of its own, unless the lock is lost.
+    /// The caller releases the lock with a request of its own, unless the lock is lost, or this is
+    /// a forked child.
     pub(crate) fn begin_release(&mut self) -> Result<(), ReleaseError> {
         self.ours = false;
-        if self.handle.is_here() {
-            self.handle.lock().check(&self.lock, self.fence)?;
-        }
-        Ok(())
+        self.handle.check_process().map_err(|refusal| self.unknown(refusal.into()))?;
+        Ok(self.handle.lock().check(&self.lock, self.fence)?)
     }
 
     /// Read the answer to that request.
@@ -127,11 +126,12 @@ impl HeldLock {
         match outcome.released() {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.handle.lock().loss(&self.lock, self.fence).into()),
-            Err(why) => {
-                let (lock, fence, why) = (self.lock.clone(), self.fence, Box::new(why));
-                Err(ReleaseError::Unknown { lock, fence, why })
-            }
+            Err(why) => Err(self.unknown(why)),
         }
+    }
+
+    fn unknown(&self, why: Error) -> ReleaseError {
+        ReleaseError::Unknown { lock: self.lock.clone(), fence: self.fence, why: Box::new(why) }
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_protocol::{ClientInfo, Life};
 
-use crate::machine::{Setup, UNLIMITED};
+use crate::machine::{OVER_NETWORK, Setup, UNLIMITED};
 #[cfg(feature = "tls")]
 use crate::tls::TlsConfig;
 
@@ -15,7 +15,9 @@ pub struct Options {
     /// The TTL: how long the session lives without a message from the client. A client that hangs
     /// loses its locks after this time. The node may set a shorter TTL. Without one, the session
     /// lives as long as this process on a Unix socket, as with `flock`; over a network the TTL is
-    /// then 10 s.
+    /// then 10 s, and so is that of a lease. A lease with the TTL
+    /// [`UNLIMITED`](crate::machine::UNLIMITED) holds its locks until they are released or broken,
+    /// if the settings of the node allow that.
     pub ttl: Option<Duration>,
     /// What the client does, shown to people who ask who holds a lock; the command line by default.
     pub label: String,
@@ -142,7 +144,8 @@ impl Options {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
         };
-        let session = (!self.visit).then_some((self.ttl.unwrap_or(UNLIMITED), self.life));
+        let none = if self.life == Life::Lease { OVER_NETWORK } else { UNLIMITED };
+        let session = (!self.visit).then_some((self.ttl.unwrap_or(none), self.life));
         let (token, patience) = (self.token.clone(), self.patience);
         let keep = self.keep;
         Setup { who, token, session, patience, network: false, keep, nodes: 1 }

@@ -66,6 +66,11 @@ impl Route {
         (self.failures, self.round) = (0, 0);
     }
 
+    /// Has the node welcomed the client on this connection? Then [`Route::serves`] has no effect.
+    pub fn is_served(&self) -> bool {
+        self.served_since.is_some()
+    }
+
     /// The node cannot be reached, or does not serve the client. If `stay` is true, no other node
     /// will do.
     pub fn failed(&mut self, now: Moment, stay: bool) {

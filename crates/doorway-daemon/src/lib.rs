@@ -29,4 +29,5 @@ pub mod serve;
 pub mod service;
 pub mod settings;
 mod socket;
+mod task;
 pub mod tls;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::{MAGIC, Scope};
+use doorway_sessions::outbox::Outbox;
 use doorway_sessions::principal::{Principal, Rights};
 use parking_lot::RwLock;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
@@ -36,6 +37,7 @@ use crate::reload::Current;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
+use crate::task::boxed;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
@@ -46,6 +48,9 @@ const TLS_HANDSHAKE: u8 = 22;
 
 /// The pause after a connection could not be accepted, mostly because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client that has just connected may take to show its protocol when the service stops.
+const FIRST_WORDS: Duration = Duration::from_millis(200);
 
 static ACCEPT: LogLimit = LogLimit::new();
 static HANDSHAKE: LogLimit = LogLimit::new();
@@ -260,14 +265,14 @@ async fn accept_from_unix(service: Service, listener: UnixListener, doors: Doors
                 // A connection beyond the limit is closed at once.
                 let Some(entry) = service.connect(false) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
-                tokio::spawn(async move {
+                tokio::spawn(boxed(async move {
                     let peer = unix_peer(&service, &stream);
                     let socket = match Socket::new(stream) {
                         Ok(socket) => std::future::ready(Ok((socket, peer))),
                         Err(error) => return not_accepted(&error).await,
                     };
                     let _ = begin(&service, entry, socket, &doors, Protocols::All).await;
-                });
+                }));
             }
             Err(error) => not_accepted(&error).await,
         }
@@ -306,13 +311,13 @@ async fn accept_from_tcp(service: Service, listener: TcpListener, doors: Doors, 
             Ok((stream, from)) => {
                 let Some(entry) = service.connect(true) else { continue };
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
-                tokio::spawn(async move {
+                tokio::spawn(boxed(async move {
                     let shaken = tls(stream, &doors, speaks);
                     if let Err(error) = begin(&service, entry, shaken, &doors, speaks).await {
                         HANDSHAKE
                             .then(|| tracing::debug!(%from, "a TLS handshake failed: {error}"));
                     }
-                });
+                }));
             }
             Err(error) => not_accepted(&error).await,
         }
@@ -371,8 +376,9 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
     Peer { principal, process, passed: None, remote: false, from: None }
 }
 
-/// Read the first bytes, and serve the protocol that they belong to. A connection that has sent
-/// nothing yet is closed when the service stops.
+/// Read the first bytes, and serve the protocol that they belong to. If the service stops before
+/// they were read, they are waited for a little longer: a client that has just connected is told
+/// that the service stops, in its own protocol.
 async fn begin<S>(
     service: &Service,
     entry: Entry,
@@ -393,17 +399,9 @@ where
         }
         io::Result::Ok(matches!(read, Ok(Ok(1..))).then_some((stream, peer, bytes)))
     };
-    let outbox = entry.as_ref().ok().map(|connected| Arc::clone(&connected.outbox));
-    let stopped = async {
-        match &outbox {
-            Some(outbox) => outbox.closed().await,
-            None => std::future::pending().await,
-        }
-    };
-    let first = tokio::select! {
-        first = first => first?,
-        () = stopped => None,
-    };
+    let outbox = entry.as_ref().ok().map(|connected| &*connected.outbox);
+    // The handshake has a large state, which is dropped before the connection is served.
+    let first = until_stopped(outbox, Box::pin(first)).await?;
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let (node, addresses) = (service.node().name(), &doors.addresses);
     let (begins, all) = (Begins::with(bytes[0]), speaks == Protocols::All);
@@ -439,6 +437,23 @@ where
         }
     }
     Ok(())
+}
+
+/// Wait for the first bytes of a connection, and only a little longer if the service stops.
+async fn until_stopped<T>(
+    outbox: Option<&Outbox>,
+    mut first: impl Future<Output = io::Result<Option<T>>> + Unpin,
+) -> io::Result<Option<T>> {
+    let stopped = async {
+        match outbox {
+            Some(outbox) => outbox.closed().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        first = &mut first => first,
+        () = stopped => timeout(FIRST_WORDS, first).await.unwrap_or(Ok(None)),
+    }
 }
 
 /// What a connection of an etcd client begins with: HTTP/2, or a path of the JSON gateway.

@@ -8,8 +8,9 @@ use std::sync::Mutex;
 
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// The longest log file, in bytes. One that would become longer is emptied first.
@@ -30,33 +31,29 @@ pub enum Format {
 /// Under systemd the journal notes the time of each line, so text has none.
 pub fn to_stderr(format: Format, level: Level) {
     let journal = kept_by_systemd();
-    begin(io::stderr, format, level, !journal);
+    begin(BoxMakeWriter::new(io::stderr), format, level, !journal);
 }
 
 /// Send what is logged to a file from now on. The file is made with the first line, so a service
 /// that logs nothing leaves no file. Only the first call counts.
 pub fn to_file(path: PathBuf, format: Format, level: Level) {
-    begin(Mutex::new(LogFile { path, file: None, length: 0 }), format, level, true);
+    let file = Mutex::new(LogFile { path, file: None, length: 0 });
+    begin(BoxMakeWriter::new(file), format, level, true);
 }
 
-fn begin<W>(writer: W, format: Format, level: Level, timed: bool)
-where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
-{
-    let builder = tracing_subscriber::fmt()
-        .with_writer(writer)
-        .with_max_level(LevelFilter::from_level(level))
-        .with_ansi(false);
+fn begin(writer: BoxMakeWriter, format: Format, level: Level, timed: bool) {
     // Raft reports each failed attempt to reach a member, many times a second. The service itself
     // says which members are away.
     let raft = if level >= Level::DEBUG { LevelFilter::DEBUG } else { LevelFilter::OFF };
     let targets = Targets::new().with_default(level).with_target("openraft", raft);
-    // After a second call the log of the first one stays in place.
-    let _ = match format {
-        Format::Json => builder.json().flatten_event(true).finish().with(targets).try_init(),
-        Format::Text if timed => builder.with_target(false).finish().with(targets).try_init(),
-        Format::Text => builder.without_time().with_target(false).finish().with(targets).try_init(),
+    let lines = fmt::layer().with_writer(writer).with_ansi(false);
+    let lines = match format {
+        Format::Json => lines.json().flatten_event(true).boxed(),
+        Format::Text if timed => lines.with_target(false).boxed(),
+        Format::Text => lines.without_time().with_target(false).boxed(),
     };
+    // After a second call the log of the first one stays in place.
+    let _ = tracing_subscriber::registry().with(targets).with(lines).try_init();
 }
 
 /// Whether standard error goes to the journal of systemd.

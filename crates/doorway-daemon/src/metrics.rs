@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use doorway_node::NodeCounters;
+use doorway_node::{MembershipReport, NodeCounters};
 use doorway_protocol::{MembersReport, SeatRole, SeatState};
 use doorway_sessions::{Counters, WAITS};
 use prometheus_client::collector::Collector;
@@ -62,6 +62,9 @@ impl Collector for ServiceCollector {
         links(&mut page, &node)?;
         if let Some(report) = self.service.members_report() {
             members(&mut page, &report)?;
+        }
+        if let Some(membership) = self.service.node().membership() {
+            membership_history(&mut page, &membership)?;
         }
         self.certificates(&mut page)
     }
@@ -192,9 +195,26 @@ fn members(page: &mut MetricsWriter<'_>, report: &MembersReport) -> fmt::Result 
         page.gauge("members_leader", "1 if this node leads the others, otherwise 0.", leads)?;
     }
     let help = "Seconds for which this node may grant locks without renewing its membership.";
-    let left = ConstGauge::new(report.lease_left_ms as f64 / 1000.0);
-    let name = "members_lease_left_seconds";
-    left.encode(page.0.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    page.seconds("members_lease_left_seconds", help, report.lease_left_ms as f64 / 1000.0)
+}
+
+/// What has happened to the membership of this node.
+fn membership_history(page: &mut MetricsWriter<'_>, membership: &MembershipReport) -> fmt::Result {
+    if let Some(renewed) = membership.renewed {
+        let help = "Seconds since the group renewed the membership of this node.";
+        page.seconds("members_beat_age_seconds", help, renewed.as_secs_f64())?;
+    }
+    let (health, counts) = (&membership.health, membership.counts);
+    if health.service.is_none() {
+        let help = "How often the leader changed, as this node saw it. The first leader counts.";
+        page.counter("members_elections", help, health.elections)?;
+    }
+    let help = "Silent machines that the group removed from the view as this node proposed.";
+    page.counter("members_removals", help, counts.removals)?;
+    let help = "Processes without connections that the group evicted as this node proposed.";
+    page.counter("members_evictions", help, counts.evictions)?;
+    let help = "How often this node lost its membership, and its clients their locks.";
+    page.counter("members_lapses", help, counts.lapses)
 }
 
 /// Writes single metrics.
@@ -202,6 +222,11 @@ struct MetricsWriter<'a>(DescriptorEncoder<'a>);
 
 impl MetricsWriter<'_> {
     fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let gauge = ConstGauge::new(value);
+        gauge.encode(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?)
+    }
+
+    fn seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         let gauge = ConstGauge::new(value);
         gauge.encode(self.0.encode_descriptor(name, help, None, MetricType::Gauge)?)
     }

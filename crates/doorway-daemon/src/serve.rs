@@ -21,6 +21,7 @@ use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_un
 use crate::members::Members;
 use crate::service::{Service, TURNED};
 use crate::settings::{Settings, Socket};
+use crate::task;
 use crate::tls::ReloadError;
 
 /// How long to wait for a process that was killed to let go of the directory. A client that started
@@ -163,11 +164,11 @@ async fn run_until(
         tasks.spawn(accept_tcp(service.clone(), listener, doors.clone(), speaks));
     }
     if service.store().is_some() {
-        tasks.spawn(look_for_group(service.clone()));
-        tasks.spawn(watch_rules(service.clone()));
+        tasks.spawn(task::boxed(look_for_group(service.clone())));
+        tasks.spawn(task::boxed(watch_rules(service.clone())));
     }
     tell_systemd(NotifyState::Ready);
-    tasks.spawn(watchdog());
+    tasks.spawn(task::boxed(watchdog()));
     tracing::info!(node = service.node().name(), "serving");
     let ended = wait(&service, &settings, shutdown).await;
     tell_systemd(NotifyState::Stopping);
@@ -182,7 +183,7 @@ fn watch_files(tasks: &mut JoinSet<()>, service: &Service, settings: &Settings, 
     if let Some(certificates) = doors.certificates {
         certificates.remind();
         let (node, shown) = (service.node().clone(), doors.tls);
-        tasks.spawn(async move {
+        tasks.spawn(task::boxed(async move {
             let renewed = |tls: &TlsConfig, config| {
                 if let Some(shown) = &shown {
                     shown.set(config);
@@ -190,12 +191,12 @@ fn watch_files(tasks: &mut JoinSet<()>, service: &Service, settings: &Settings, 
                 node.renew(tls).map_err(|error| error.to_string())
             };
             certificates.watch(renewed).await;
-        });
+        }));
     }
     if let Some(current) = doors.settings {
         // The limit of files is known only now.
         current.write().limits.files = settings.limits.files;
-        tasks.spawn(crate::reload::watch(service.clone(), current));
+        tasks.spawn(task::boxed(crate::reload::watch(service.clone(), current)));
     }
 }
 

@@ -82,7 +82,7 @@ fn read_more(stream: &UnixStream, into: &mut [u8]) -> io::Result<(usize, bool)> 
 
 /// Let the reactor watch a descriptor.
 #[allow(deprecated, reason = "its successor is unsafe, and what is watched here never changes")]
-fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+pub(crate) fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     AsyncFd::with_interest(what, interest)
 }
 

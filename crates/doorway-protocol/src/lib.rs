@@ -78,8 +78,9 @@ pub use report::{
 };
 pub use rules::{KeyChange, NAMES, RULES_LIMIT, RuleChange, RuleTable, RuleTables};
 pub use session::{
-    Ask, Claim, Claims, ClientInfo, Code, DirectoryId, Greeting, Hello, Life, MembersRequest,
-    NodeIdentity, Opening, Refusal, Reply, Request, Secret, SessionId, VERSIONS, Wait, Welcome,
+    Ask, BackupSeat, Claim, Claims, ClientInfo, Code, DirectoryId, Greeting, GroupBackup, Hello,
+    Life, MembersRequest, NodeIdentity, Opening, Refusal, Reply, Request, Secret, SessionId,
+    VERSIONS, Wait, Welcome,
 };
 #[cfg(feature = "clock")]
 pub use timer::Timer;

@@ -88,6 +88,12 @@ pub enum Event {
         holders: Vec<Holder>,
         /// The number from which the algorithm counts its requests.
         floor: u64,
+        /// Whether the recording begins here while the lock is in use.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        standing: bool,
+        /// The mode in which the node waits already, if the recording begins here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waiting: Option<Mode>,
     },
     /// The node asks for the lock.
     Acquire {

@@ -420,6 +420,49 @@ pub enum MembersRequest {
     /// Report how the rules arrange the members, also in a group whose members are fixed. Answered
     /// by [`Reply::Arranged`].
     Arranged,
+    /// Found the group anew from a backup, with the machines that the settings of the node name.
+    Restore {
+        /// The backup.
+        backup: Box<GroupBackup>,
+        /// The lease of members, in milliseconds; without one, that of the backup.
+        lease_ms: Option<u32>,
+        /// A view that is known to be as high as any of the former group, or 0.
+        above: u64,
+        /// True to look whether it is possible, and to change nothing.
+        check: bool,
+    },
+}
+
+/// What a group has agreed on about itself, as `doorway members backup` prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupBackup {
+    /// The name of the group.
+    pub group: String,
+    /// The number of the group, in hexadecimal digits.
+    pub cluster: String,
+    /// The newest view that the members had agreed on.
+    pub view: u64,
+    /// The lease of members, in milliseconds.
+    pub lease_ms: u32,
+    /// The machines of the group.
+    pub seats: Vec<BackupSeat>,
+    /// The rules for locks.
+    pub rules: RuleTables,
+}
+
+/// A machine in a [`GroupBackup`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupSeat {
+    /// The name of its node.
+    pub name: String,
+    /// Its address, `host:port`.
+    pub address: String,
+    /// The number of its data directory, in hexadecimal digits.
+    pub seat: String,
+    /// Whether it voted.
+    pub voter: bool,
 }
 
 /// A message of a node after its greeting: an answer, with the number of the request, or news.

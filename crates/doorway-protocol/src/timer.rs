@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
@@ -94,7 +95,18 @@ impl Timer {
     /// has passed. For [`Moment::NEVER`] the timer is switched off.
     pub fn set(&self, at: Moment) {
         // To the system, zero means off.
-        let at = if at == Moment::NEVER { 0 } else { early(at).clamp(1, i64::MAX as u64) };
+        self.set_boot_time(if at == Moment::NEVER { 0 } else { early(at).max(1) });
+    }
+
+    /// Let the timer run out after this time.
+    pub fn set_after(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.set_boot_time(nanoseconds(ClockId::Boottime).saturating_add(time));
+    }
+
+    /// Let the timer run out at this time of `CLOCK_BOOTTIME`, in nanoseconds.
+    fn set_boot_time(&self, at: u64) {
+        let at = at.min(i64::MAX as u64);
         let value =
             Timespec { tv_sec: (at / SECOND).cast_signed(), tv_nsec: (at % SECOND).cast_signed() };
         let once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -135,8 +147,6 @@ impl AsRawFd for Timer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
@@ -166,5 +176,11 @@ mod tests {
         assert!(runs_out(&timer, long), "the moment has passed");
         timer.set(Moment::NEVER);
         assert!(!runs_out(&timer, soon), "it is switched off");
+        timer.set_after(long);
+        assert!(!runs_out(&timer, soon));
+        timer.set_after(soon);
+        assert!(runs_out(&timer, long));
+        timer.set_after(Duration::MAX);
+        assert!(!runs_out(&timer, soon), "a time that never comes");
     }
 }

@@ -1,13 +1,14 @@
 //! Requests for locks: from the client to the node, and the answer back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::kept::Keeper;
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
-use super::session::Grant;
+use super::session::{Grant, UNLIMITED};
 use super::{Sessions, Stage, allowed};
 use crate::ledger::{GrantRecord, Record};
 use crate::principal::Right;
@@ -47,9 +48,10 @@ pub(super) enum Progress {
     /// The node was asked to hold the lock again, with this fence. The place is that of the grant
     /// in the ledger, if the ledger has it.
     Reclaiming(Fence, Option<u32>),
-    /// The request is granted with this fence, and the group has been asked to keep it since this
-    /// moment.
-    Holding(Fence, Moment),
+    /// The request is granted with this fence, and is to outlive the node: see [`Output::Hold`],
+    /// which was asked for at this moment. The place is that of the grant in the ledger, if the
+    /// ledger has it.
+    Holding(Fence, Moment, Option<u32>),
     /// The request is granted, and is being written into the ledger. `session` is the place of the
     /// session, if the ledger does not have it yet, and `grant` that of the grant. The client is
     /// told if `tell` is true; it knows of a grant that it has claimed.
@@ -217,16 +219,34 @@ impl Sessions {
             session.heard = now;
         }
         let length = self.open.get(&number).and_then(|session| self.hold_length(session));
-        if let (Some(length), Some(asking)) = (length, self.asks.get_mut(&ask)) {
-            let name = asking.lock.clone();
-            out.push(Output::Hold { ask, name, fence, length });
+        if let Some(length) = length {
             self.held.asked.insert(ask);
-            if tell {
-                asking.state = Progress::Holding(fence, now);
-                return;
+            // Without a group that keeps it, the ledger does, so the ledger comes first.
+            if self.promise.is_some() {
+                self.ask_to_hold(now, ask, (fence, length), None, tell, out);
+                if tell {
+                    return;
+                }
             }
         }
         self.keep_grant(ask, fence, written, tell, out);
+    }
+
+    /// Ask for a grant to outlive the node. If its client does not know of it, it waits for that.
+    fn ask_to_hold(
+        &mut self,
+        now: Moment,
+        ask: AskId,
+        (fence, length): (Fence, Duration),
+        place: Option<u32>,
+        waits: bool,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(asking) = self.asks.get_mut(&ask) else { return };
+        out.push(Output::Hold { ask, name: asking.lock.clone(), fence, length });
+        if waits {
+            asking.state = Progress::Holding(fence, now, place);
+        }
     }
 
     /// Keep a grant, and write it into the ledger first if it is not there.
@@ -266,6 +286,7 @@ impl Sessions {
     /// A grant was written into the ledger, or could not be.
     pub(super) fn written(
         &mut self,
+        now: Moment,
         ask: AskId,
         written: Result<(), String>,
         out: &mut Vec<Output>,
@@ -281,17 +302,22 @@ impl Sessions {
                         self.erase(before, out);
                     }
                 }
+                if tell && self.promise.is_none() && self.held.asked.contains(&ask) {
+                    let endless = (fence, UNLIMITED);
+                    return self.ask_to_hold(now, ask, endless, Some(grant), true, out);
+                }
                 self.hold(ask, fence, Some(grant), tell, out);
             }
             Err(error) => {
-                self.drop_hold(ask, fence, out);
                 session.into_iter().chain([grant]).for_each(|place| self.erase(place, out));
-                out.push(Output::Release(ask));
-                if tell {
-                    self.settle(ask, Err(unwritten(&error)), out);
-                } else {
-                    self.not_held_again(ask, fence, &unwritten(&error), out);
+                if !tell {
+                    // The client is inside. It could not be told before another client enters, so
+                    // it keeps the lock: see `Sessions::is_settled`.
+                    return self.hold(ask, fence, None, tell, out);
                 }
+                self.drop_hold(ask, fence, out);
+                out.push(Output::Release(ask));
+                self.settle(ask, Err(unwritten(&error)), out);
             }
         }
     }
@@ -337,32 +363,19 @@ impl Sessions {
         self.refuse_tries(&lock, mode, out);
     }
 
-    /// A grant that its client has claimed is lost. The client believes that it has it, so a
-    /// refusal of the request would tell it nothing.
-    fn not_held_again(
-        &mut self,
-        ask: AskId,
-        fence: Fence,
-        refusal: &Refusal,
-        out: &mut Vec<Output>,
-    ) {
-        let Some(asking) = self.asks.get(&ask) else { return };
-        let (number, lock) = (asking.session, asking.lock.clone());
-        let why = format!("it could not be held again: {}", refusal.text);
-        self.tell(number, Reply::Lost(lock, fence, why), out);
-        self.forget_ask(ask, out);
-        self.doom(number);
-        self.end_if_idle(number, out);
-    }
-
     /// The node has refused a request.
     pub(super) fn refused(&mut self, ask: AskId, refusal: Refusal, out: &mut Vec<Output>) {
         let Some(asking) = self.asks.get(&ask) else { return };
         if let Progress::Reclaiming(fence, place) = asking.state {
+            let (number, lock) = (asking.session, asking.lock.clone());
             if let Some(place) = place {
                 self.erase(place, out);
             }
-            return self.not_held_again(ask, fence, &refusal, out);
+            let why = format!("it could not be held again: {}", refusal.text);
+            self.tell(number, Reply::Lost(lock, fence, why), out);
+            self.forget_ask(ask, out);
+            self.doom(number);
+            return self.end_if_idle(number, out);
         }
         self.settle(ask, Err(refusal), out);
     }
@@ -422,6 +435,8 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Some(session) = self.open.get_mut(&number) else { return };
+        let reached = session.connection.is_some() || !session.callers.is_empty();
+        session.informed |= reached && answer.is_ok();
         let calls = &self.leases.calls;
         let of = |caller: &Connection| calls.get(caller).is_none_or(|(_, its)| *its == request);
         let callers: Vec<_> = session.callers.extract_if(.., of).collect();

@@ -76,16 +76,16 @@ pub enum Input {
     /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
     /// reason.
     Rewritten(u64, Result<(), String>),
-    /// The group keeps what [`Output::Hold`] asked for, or does not.
+    /// What [`Output::Hold`] asked for was done, or was not.
     Held {
         /// The grant.
         ask: AskId,
         /// For how long.
         length: Duration,
-        /// Why the group does not keep it.
+        /// Why it was not done.
         kept: Result<(), Refusal>,
     },
-    /// The group does not keep the grant of [`Output::DropHold`] any more.
+    /// What [`Output::DropHold`] asked for was done.
     Dropped(Name, Fence),
     /// The node has lost a grant.
     Lost {
@@ -232,8 +232,8 @@ pub struct LeaseAsk {
     pub ask: Ask,
     /// The key by which the client finds the lease again, if it gave one.
     pub key: Option<LeaseKey>,
-    /// The time to live of the lease, in milliseconds.
-    pub ttl_ms: u32,
+    /// The time to live of the lease, in milliseconds; none if it is to be without end.
+    pub ttl_ms: Option<u32>,
     /// Whether the client never renews the lease. Then `limits.terraform_ttl` limits its time to
     /// live, and `limits.ttl` does not. A window limits its own lease: see
     /// [`Window`](doorway_protocol::Window).
@@ -289,7 +289,7 @@ pub struct LeaseAnswer {
     pub fence: Fence,
     /// The number of the session.
     pub session: u64,
-    /// The time to live of the lease.
+    /// The time to live of the lease; [`UNLIMITED`](crate::UNLIMITED) if it is without end.
     pub ttl: Duration,
     /// Whether the client has renewed a lease that it knew of, and does not learn of it only now.
     pub renewed: bool,
@@ -338,8 +338,11 @@ pub enum Output {
         /// The fence of the grant.
         fence: Fence,
     },
-    /// Let the group keep a grant for this long, even if the node dies. Answered by
-    /// [`Input::Held`], at any later time.
+    /// Let a grant outlive the node for this long. Answered by [`Input::Held`], at any later time.
+    ///
+    /// In a group that agrees on its members, the group keeps it. Otherwise no other node takes
+    /// over the locks of this one, and the ledger must be synced to disk: then the next process of
+    /// the node finds the grant, even if the machine crashes.
     Hold {
         /// The grant.
         ask: AskId,
@@ -347,10 +350,11 @@ pub enum Output {
         name: Name,
         /// The fence of the grant.
         fence: Fence,
-        /// For how long.
+        /// For how long; [`UNLIMITED`](crate::UNLIMITED) if without end.
         length: Duration,
     },
-    /// The group need not keep a grant any more. Answered by [`Input::Dropped`], at any later time.
+    /// A grant of [`Output::Hold`] has ended: the group need not keep it any more, or the ledger
+    /// must be synced to disk. Answered by [`Input::Dropped`], at any later time.
     DropHold {
         /// The lock, by the name that the node knows.
         name: Name,
@@ -361,7 +365,8 @@ pub enum Output {
     Abandon(AskId),
     /// Give a grant back to the node.
     Release(AskId),
-    /// Write these records into the ledger. The answer is [`Input::Written`].
+    /// Write these records into the ledger. The answer is [`Input::Written`]. Until it has come,
+    /// nothing but answers to other outputs may be passed in.
     Write(AskId, Vec<(u32, Record)>),
     /// Overwrite the record of this session at this place of the ledger. The answer is
     /// [`Input::Rewritten`], before anything else happens.

@@ -48,7 +48,7 @@ impl Sessions {
                     node: self.setup.node.clone(),
                     scope: self.setup.scope,
                     // If the membership of the node can end, its lease decides: see `promise.rs`.
-                    ttl_ms: session.map_or(0, |session| ttl_ms(session.ttl)),
+                    ttl_ms: session.map_or(0, |session| ttl_ms(session.told_ttl())),
                     session: session.map(|session| (SessionId(session.number), session.secret)),
                     lost,
                     directory: Some(self.setup.directory),
@@ -87,7 +87,8 @@ impl Sessions {
             doorway_protocol::Opening::New { ttl_ms, life } => {
                 self.check_member(now)?;
                 self.check_lease(ttl_ms, life)?;
-                let (number, ttl) = (self.next_session(), self.ttl(ttl_ms, life, remote, process));
+                let ttl = self.ttl(ttl_ms, life, remote, process)?;
+                let number = self.next_session();
                 let begin = Begin { number, secret, principal, client, ttl, life, remote, process };
                 self.open_session(now, begin, out)?;
                 number
@@ -133,7 +134,7 @@ impl Sessions {
                         return Err(unnamed());
                     }
                     self.check_lease_known()?;
-                    let ttl = self.ttl(ttl_ms, life, remote, process);
+                    let ttl = self.ttl(ttl_ms, life, remote, process)?;
                     let (number, principal) = (id.0, Arc::clone(&principal));
                     let begin =
                         Begin { number, secret, principal, client, ttl, life, remote, process };
@@ -185,6 +186,7 @@ impl Sessions {
             .filter(|(_, grant)| resumed.waiting.contains(&grant.request))
             .map(|((lock, fence, _), grant)| (grant.request, (lock.clone(), *fence)))
             .collect();
+        session.informed |= !answered.is_empty();
         then.extend(answered.iter().map(|(request, (_, fence))| Reply::Granted(*request, *fence)));
         // The client may have sent these requests again already.
         session.answered.get_or_insert_default().extend(answered);
@@ -252,14 +254,24 @@ impl Sessions {
 
     /// The time to live that a session gets. A session of a process that the node can see lives as
     /// long as that process, if its client asks for no limit.
-    fn ttl(&self, ttl_ms: u32, life: Life, remote: bool, process: Option<ProcessId>) -> Duration {
+    fn ttl(
+        &self,
+        ttl_ms: u32,
+        life: Life,
+        remote: bool,
+        process: Option<ProcessId>,
+    ) -> Result<Duration, Refusal> {
         let asked = Duration::from_millis(ttl_ms.into());
         let seen = process.is_some() && !remote;
         if asked == UNLIMITED && seen && matches!(life, Life::Connection { .. }) {
-            return UNLIMITED;
+            return Ok(UNLIMITED);
         }
-        // The group keeps a lease that is longer than the node can promise.
-        if life == Life::Lease { self.limited_lease(asked) } else { self.limited(asked) }
+        Ok(match life {
+            Life::Lease if asked == UNLIMITED => self.check_endless().map(|()| UNLIMITED)?,
+            // The group keeps a lease that is longer than the node can promise.
+            Life::Lease => self.limited_lease(asked),
+            _ => self.limited(asked),
+        })
     }
 
     /// The time to live that a session gets if its client asks for this one and sends heartbeats.
@@ -281,7 +293,7 @@ impl Sessions {
     fn check_lease(&self, ttl_ms: u32, life: Life) -> Result<(), Refusal> {
         let asked = Duration::from_millis(ttl_ms.into());
         let most = self.setup.limits.ttl.max(SHORTEST);
-        if life != Life::Lease || asked <= most {
+        if life != Life::Lease || asked <= most || asked == UNLIMITED {
             return Ok(());
         }
         let text = format!(
@@ -290,6 +302,21 @@ impl Sessions {
             most.as_secs_f64()
         );
         Err(refusal(Code::Invalid, text))
+    }
+
+    /// Refuse a lease without end, unless the settings allow it and the next process will know of
+    /// it.
+    pub(super) fn check_endless(&self) -> Result<(), Refusal> {
+        let text = if !self.setup.limits.endless {
+            "this node keeps no lease without end: ask for a time to live, or set `endless = true` \
+             under [limits] in its settings"
+        } else if !self.setup.ledger {
+            "this node keeps no lease without end, because it has no data directory and would \
+             forget the lease when it stops: ask for a time to live, or set `data` in its settings"
+        } else {
+            return Ok(());
+        };
+        Err(refusal(Code::Forbidden, text))
     }
 }
 

@@ -12,6 +12,10 @@
 //!   Otherwise the lock could stay closed after its release, if the node dies in that moment.
 //! - If the node loses the grant because its membership has ended, the client may not know that. So
 //!   the group keeps the lock closed until the time of the client has passed.
+//!
+//! A lease without end is kept by the group as well, however long a lease of the node is. Where no
+//! group keeps it, the ledger of the node does. Then [`Output::Hold`] comes after the grant was
+//! written, and means that the ledger has to be on disk before the client is told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +27,7 @@ use super::acquire::{Asking, Progress};
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, Output};
 use super::refusals::{gone, refusal};
 use super::rewrite::Rewriting;
-use super::session::Session;
+use super::session::{Session, UNLIMITED};
 use super::{Sessions, same_client};
 use crate::principal::Principal;
 
@@ -95,9 +99,12 @@ impl Release {
 }
 
 impl Sessions {
-    /// For how long the group has to keep the grants of a session; none if the lease of the node
-    /// covers them.
+    /// For how long the grants of a session have to outlive the node; none if the lease of the node
+    /// covers them, or if the node waits for their time after a crash of its machine.
     pub(super) fn hold_length(&self, session: &Session) -> Option<Duration> {
+        if session.is_endless() {
+            return Some(UNLIMITED);
+        }
         let most = self.longest_lease()?;
         let length = session.ttl + session.grace();
         (session.life == Life::Lease && length > most).then_some(length)
@@ -113,7 +120,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         if let Some(asking) = self.asks.get(&ask) {
-            let Progress::Holding(fence, _) = asking.state else { return };
+            let Progress::Holding(fence, _, place) = asking.state else { return };
             let number = asking.session;
             match kept {
                 Ok(()) => {
@@ -123,9 +130,12 @@ impl Sessions {
                     if let Some(session) = self.open.get_mut(&number).filter(called) {
                         session.heard = now;
                     }
-                    self.keep_grant(ask, fence, None, true, out);
+                    self.keep_grant(ask, fence, place, true, out);
                 }
                 Err(refusal) => {
+                    if let Some(place) = place {
+                        self.erase(place, out);
+                    }
                     self.drop_hold(ask, fence, out);
                     out.push(Output::Release(ask));
                     self.settle(ask, Err(refusal), out);
@@ -160,19 +170,25 @@ impl Sessions {
     /// drops the hold. Grants that were restored from the ledger have no such limit.
     pub(super) fn refuse_unkept(&mut self, now: Moment, out: &mut Vec<Output>) {
         let late = |asking: &Asking| match asking.state {
-            Progress::Holding(_, since) => now.since(since) >= AGREEMENT,
+            Progress::Holding(_, since, _) => now.since(since) >= AGREEMENT,
             _ => false,
         };
         let late: Vec<AskId> =
             self.asks.iter().filter(|(_, it)| late(it)).map(|(ask, _)| *ask).collect();
         for ask in late {
             let Some(asking) = self.asks.get(&ask) else { continue };
-            let text = format!(
-                "the group did not agree within {} s that it keeps `{}` for longer than a lease of \
-                 its members: try again; `doorway members` tells more",
-                AGREEMENT.as_secs(),
-                asking.lock
-            );
+            let (lock, time) = (&asking.lock, AGREEMENT.as_secs());
+            let text = if self.promise.is_some() {
+                format!(
+                    "the group did not agree within {time} s that it keeps `{lock}` for longer \
+                     than a lease of its members: try again; `doorway members` tells more"
+                )
+            } else {
+                format!(
+                    "the node could not write `{lock}` to its disk within {time} s, so it was not \
+                     granted: try again"
+                )
+            };
             let refused = Err(refusal(Code::Unavailable, text));
             self.held_by_group(now, ask, Duration::ZERO, refused, out);
         }
@@ -260,8 +276,14 @@ impl Sessions {
 
     /// The node has lost a grant that the group keeps. Its client may believe in it for a while.
     pub(super) fn remember_lost(&mut self, number: u64, lock: &Name, fence: Fence) {
-        let Some(session) = self.open.get_mut(&number) else { return };
-        let until = session.heard.after(session.ttl + session.grace());
+        let Some(session) = self.open.get_mut(&number).filter(|_| self.promise.is_some()) else {
+            return; // No group keeps it.
+        };
+        let until = if session.is_endless() {
+            Moment::NEVER
+        } else {
+            session.heard.after(session.ttl + session.grace())
+        };
         let mut kept = false;
         for ((name, its, _), grant) in &mut session.grants {
             if (name, *its) == (lock, fence) {

@@ -20,7 +20,7 @@ use super::open::Begin;
 use super::promise::not_covered;
 use super::refusals::{gone, refusal, stopping};
 use super::rewrite::Rewriting;
-use super::session::Session;
+use super::session::{Session, UNLIMITED};
 use super::{Sessions, Stage, allowed, same_client};
 use crate::principal::{Principal, Right};
 
@@ -123,6 +123,14 @@ impl Sessions {
         allowed(principal, Right::Acquire, lock)?;
         let number = self.renew(now, principal, lock, fence)?;
         let Some(session) = self.open.get(&number) else { return Err(gone()) };
+        if session.is_endless() && ttl.is_some() {
+            // The group or the disk could not be sure to learn of it before the node ends.
+            let text = format!(
+                "`{lock}` is held without end, and stays so: release it, and acquire it with a \
+                 time to live"
+            );
+            return Err(refusal(Code::Invalid, text));
+        }
         if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
             let ttl = self.limited_lease(ttl);
             if self.extend(number, connection, lock, fence, ttl, out) {
@@ -275,14 +283,16 @@ impl Sessions {
         self.check_member(now)?;
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let number = self.next_session();
-        let asked = Duration::from_millis(lease.ttl_ms.into());
-        let ttl = if lease.unattended {
-            // A window cannot be held for longer than it lasts, so no setting limits it.
-            let window = Window::of(&lease.ask.lock).map(|(_, window)| window.longest_hold());
-            let most = window.unwrap_or(self.setup.limits.terraform_ttl);
-            asked.clamp(SHORTEST, most.max(SHORTEST))
-        } else {
-            self.limited_lease(asked)
+        let asked = lease.ttl_ms.map(|ttl| Duration::from_millis(ttl.into()));
+        let ttl = match asked {
+            Some(asked) if lease.unattended => {
+                // A window cannot be held for longer than it lasts, so no setting limits it.
+                let window = Window::of(&lease.ask.lock).map(|(_, window)| window.longest_hold());
+                let most = window.unwrap_or(self.setup.limits.terraform_ttl);
+                asked.clamp(SHORTEST, most.max(SHORTEST))
+            }
+            Some(asked) => self.limited_lease(asked),
+            None => self.check_endless().map(|()| UNLIMITED)?,
         };
         let begin = Begin {
             number,
@@ -332,7 +342,7 @@ impl Sessions {
             format!(
                 "`{lock}` was not free in time; the request keeps its place for {} ms: ask again \
                  with the same request_id, or withdraw it",
-                session.ttl.as_millis()
+                session.told_ttl().as_millis()
             )
         } else {
             self.abandon(ask, out);

@@ -62,8 +62,9 @@ pub struct LedgerContents {
     /// Whether it has all grants. Ledgers of version 0.1.0 lack those of sessions with a
     /// connection.
     pub complete: bool,
-    /// Whether sessions that held something may be missing: the ledger is damaged, or the machine
-    /// was restarted before the sessions of other machines were on disk.
+    /// Whether sessions that held something may be missing: the ledger is damaged, the machine was
+    /// restarted before the sessions of other machines were on disk, or a grant that a client
+    /// claimed could not be written.
     pub lacking: bool,
     /// The longest time to live of a session that may be missing.
     pub ttl: Duration,
@@ -190,7 +191,8 @@ pub struct Marker {
     /// The process has stopped gracefully: every session that may hold something is in the ledger.
     clean: bool,
     tcp: bool,
-    /// Sessions were missing when this process started, and it has not waited for all of them yet.
+    /// Sessions were missing when this process started, and it has not waited for all of them yet,
+    /// or could not write what one of them claimed.
     lacking: bool,
     /// The longest time to live of a session.
     ttl_ms: u64,
@@ -308,8 +310,9 @@ impl<F: LedgerFile> Ledger<F> {
         let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
-        let (last, lacking) = (former.last + NUMBERS, former.lacking);
-        // While missing sessions are waited for, another crash must not shorten that time.
+        let last = former.last + NUMBERS;
+        // While missing sessions and grants are waited for, another crash must change nothing.
+        let lacking = former.lacking || !former.complete;
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
         let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()) };
@@ -472,6 +475,24 @@ mod tests {
             LedgerContents::read(OLD, "another boot", 0).lacking,
             "clients of other machines were served"
         );
+    }
+
+    #[test]
+    fn until_an_old_ledger_is_complete_its_claims_are_believed_after_another_crash_too() {
+        let directory = std::env::temp_dir().join(format!("doorway-old-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("sessions");
+        fs::write(&path, OLD).unwrap();
+        let lacking = || {
+            let left = LedgerContents::read(&fs::read(&path).unwrap(), &boot_id(), 0);
+            (left.complete, left.lacking)
+        };
+        let (ledger, former) = Ledger::open(&directory, false, Duration::from_mins(1)).unwrap();
+        assert!(!former.complete);
+        assert_eq!(lacking(), (true, true));
+        ledger.settled();
+        assert_eq!(lacking(), (true, false));
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]

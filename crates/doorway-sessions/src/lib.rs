@@ -86,6 +86,7 @@ use restore::Former;
 use session::Session;
 
 pub use promise::NodeLease;
+pub use session::UNLIMITED;
 
 pub use counters::{Counters, WAITS};
 pub use event::{
@@ -260,7 +261,7 @@ impl Sessions {
             Input::Wanted(name) => self.wanted(&names::visible_name(&name), out),
             Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
             Input::Queued(ask) => self.queued(now, ask, out),
-            Input::Written(ask, written) => self.written(ask, written, out),
+            Input::Written(ask, written) => self.written(now, ask, written, out),
             Input::Rewritten(session, written) => self.rewritten(session, written, out),
             Input::Held { ask, length, kept } => self.held_by_group(now, ask, length, kept, out),
             Input::Dropped(name, fence) => self.dropped(name, fence, out),

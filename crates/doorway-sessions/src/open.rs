@@ -144,6 +144,7 @@ impl Session {
             rewriting: None,
             standing: false,
             doomed: false,
+            informed: false,
             key: None,
             callers: BTreeSet::new(),
         }

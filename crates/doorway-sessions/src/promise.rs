@@ -322,7 +322,8 @@ fn answer(
         && let Ok(welcome) = &mut **greeting
     {
         let most = lease.longest(session.life);
-        session.told = if session.is_kept() { session.ttl } else { session.ttl.min(most) };
+        let ttl = session.told_ttl();
+        session.told = if session.is_kept() { ttl } else { ttl.min(most) };
         welcome.ttl_ms = ttl_ms(session.told);
     }
     Some((to, session.cover(session.told)))

@@ -92,6 +92,15 @@ impl Sessions {
         })
     }
 
+    /// The grants that clients have claimed, and that could not be written into the ledger.
+    pub fn unwritten(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
+        let sessions = self.open.values().filter(|_| self.setup.ledger);
+        sessions.flat_map(|session| {
+            let unwritten = session.grants.iter().filter(|(_, grant)| grant.place.is_none());
+            unwritten.map(|((lock, fence, _), _)| (session.number, lock, *fence))
+        })
+    }
+
     /// Whether nothing is left of any client: no session, no request, no count.
     pub fn is_clean(&self) -> bool {
         self.open.is_empty()

@@ -85,6 +85,7 @@ impl Sessions {
         };
         let Some(session) = self.open.get_mut(&number) else { return Err(not_held(lock, fence)) };
         session.heard = now;
+        session.informed = true; // A client that names the fence knows of the grant.
         Ok(number)
     }
 
@@ -112,7 +113,10 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask) else { return };
         match asking.state {
             Progress::Asked | Progress::Queued(_) => out.push(Output::Abandon(ask)),
-            Progress::Holding(fence, _) => {
+            Progress::Holding(fence, _, place) => {
+                if let Some(place) = place {
+                    self.erase(place, out);
+                }
                 self.drop_hold(ask, fence, out);
                 out.push(Output::Release(ask));
             }

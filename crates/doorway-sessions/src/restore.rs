@@ -31,6 +31,8 @@ pub(super) struct Former {
     pub(super) waits_for: BTreeSet<u64>,
     /// What was broken since the node began to believe claims. It cannot be claimed again.
     pub(super) broken: BTreeSet<(Name, Fence)>,
+    /// The ledger lacked something, and has not been marked as complete since.
+    unsettled: bool,
 }
 
 /// The kind of a session, as the ledger has it.
@@ -55,8 +57,12 @@ impl Sessions {
     /// Go on with what the former process left.
     pub(super) fn restore(&mut self, now: Moment, contents: LedgerContents, out: &mut Vec<Output>) {
         self.last_session = contents.last;
-        self.former =
-            Former { last: contents.last, lacking: contents.lacking, ..Former::default() };
+        self.former = Former {
+            last: contents.last,
+            lacking: contents.lacking,
+            unsettled: contents.lacking || !contents.complete,
+            ..Former::default()
+        };
         let used: BTreeSet<u32> = contents.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
         self.places = Places { end, free: (1..end).filter(|it| !used.contains(it)).collect() };
@@ -149,9 +155,10 @@ impl Sessions {
         let mut session = Session::new(begin, now);
         // A session without a limit lives as long as its process. If the record names no process,
         // the session gets a limit, because otherwise it would never end.
-        if session.ttl == UNLIMITED && session.process.is_none() {
+        if session.ttl == UNLIMITED && !session.is_endless() && session.process.is_none() {
             session.ttl = self.setup.limits.ttl;
         }
+        session.informed = true; // The ledger does not say whether its client was told.
         session.holder = kind == Kind::Holder;
         session.place = Some(place);
         self.count_former(&session.principal);
@@ -226,9 +233,35 @@ impl Sessions {
             self.former.waits_for.clear();
             self.former.broken.clear();
             self.former.lacking = false;
-            out.push(Output::Settled);
             out.push(Output::Serve);
         }
+    }
+
+    /// Mark the ledger as complete as soon as it is.
+    pub(super) fn settle_ledger(&mut self, out: &mut Vec<Output>) {
+        if self.former.unsettled && self.is_settled() {
+            self.former.unsettled = false;
+            out.push(Output::Settled);
+        }
+    }
+
+    /// Whether the ledger has every grant, so that the next process need not believe the claims of
+    /// clients.
+    ///
+    /// A claim that could not be written is held all the same. Until it has ended, the ledger is
+    /// not complete.
+    pub fn is_settled(&self) -> bool {
+        let Former { lacking, waits_for, unsettled, .. } = &self.former;
+        let claimed = |asking: &Asking| match asking.state {
+            Progress::Reclaiming(_, place) => place.is_none(),
+            Progress::Writing { tell, .. } => !tell,
+            _ => false,
+        };
+        !unsettled
+            || !lacking
+                && waits_for.is_empty()
+                && !self.asks.values().any(claimed)
+                && self.unwritten().next().is_none()
     }
 
     /// The client that opened a session of the ledger.

@@ -30,7 +30,8 @@ pub(super) struct Session {
     pub(super) principal: Arc<Principal>,
     /// The description of the client, for people.
     pub(super) client: Arc<str>,
-    /// How long the session lives without a message from its client.
+    /// How long the session lives without a message from its client. [`UNLIMITED`] if it lives with
+    /// its processes, or is a lease without end.
     pub(super) ttl: Duration,
     /// The TTL that the client was told last, where the membership of the node can end.
     pub(super) told: Duration,
@@ -65,6 +66,8 @@ pub(super) struct Session {
     /// Whether such a lease has lost a lock. Its client learns that by its next heartbeat, which
     /// fails.
     pub(super) doomed: bool,
+    /// Whether the client of a lease was told that it has the lock.
+    pub(super) informed: bool,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
     /// The calls that wait for the answer.
@@ -97,7 +100,22 @@ impl Session {
 
     /// Whether the session lives as long as its processes, without a time to live.
     pub(super) fn is_bound(&self) -> bool {
-        matches!(self.life, Life::Process { .. }) || self.ttl == UNLIMITED
+        match self.life {
+            Life::Process { .. } => true,
+            Life::Connection { .. } => self.ttl == UNLIMITED,
+            Life::Lease => false,
+        }
+    }
+
+    /// Whether this is a lease that holds its lock until that is released or broken.
+    pub(super) fn is_endless(&self) -> bool {
+        self.life == Life::Lease && self.ttl == UNLIMITED
+    }
+
+    /// The time to live of which the client is told. The client of a lease without end sends
+    /// heartbeats while it waits for its lock, and none afterwards.
+    pub(super) fn told_ttl(&self) -> Duration {
+        if self.is_endless() { UNINFORMED } else { self.ttl }
     }
 
     /// Whether the client counts the time to live of its lease from the answer to a call that
@@ -126,7 +144,10 @@ impl Session {
     pub(super) fn deadline(&self) -> Option<Moment> {
         // A client that waits for an answer is alive, unless it sends heartbeats besides.
         let waits = !self.callers.is_empty() && !self.standing;
-        (!self.is_bound() && !waits).then(|| self.heard.after(self.ttl + self.grace()))
+        // A lock of which nobody was told must not be held for ever.
+        let endless = self.is_endless() && self.informed && !self.grants.is_empty();
+        let ends = !self.is_bound() && !waits && !endless;
+        ends.then(|| self.heard.after(self.told_ttl() + self.grace()))
     }
 
     /// The first grant of a lock with this fence.
@@ -167,8 +188,11 @@ impl Session {
     }
 }
 
-/// The time to live of a session that lives as long as its processes.
-pub(super) const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
+/// The time to live of a session that lives as long as its processes, and of a lease without end.
+pub const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
+
+/// The time to live of a lease without end until its client was told that it has the lock.
+const UNINFORMED: Duration = Duration::from_secs(10);
 
 /// A time to live as it stands in messages.
 pub(super) fn ttl_ms(ttl: Duration) -> u32 {

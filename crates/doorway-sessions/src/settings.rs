@@ -34,6 +34,8 @@ pub struct Limits {
     pub ttl: Duration,
     /// How long a lock of Terraform is held if Terraform does not unlock it.
     pub terraform_ttl: Duration,
+    /// Whether a lease may be without end.
+    pub endless: bool,
     /// Descriptors for connections and processes. The system sets this limit, not the file.
     pub files: usize,
 }

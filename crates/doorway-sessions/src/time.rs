@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use doorway_protocol::{Life, Moment, Reply};
 
-use super::event::Output;
+use super::acquire::{Asking, Progress};
+use super::event::{AskId, Output};
 use super::open::End;
 use super::refusals::stopping;
 use super::{Sessions, Stage};
@@ -52,6 +53,7 @@ impl Sessions {
         self.forget_lost(now, out);
         self.refuse_unkept(now, out);
         self.serve_if_due(now, out);
+        self.settle_ledger(out);
         let until = match self.stage {
             Stage::Reclaiming(until) => Some(until),
             _ => None,
@@ -87,6 +89,14 @@ impl Sessions {
     /// The process ends: close all connections, and leave everything else to the next process.
     pub(super) fn stop(&mut self, out: &mut Vec<Output>) {
         self.stage = Stage::Stopped;
+        // What is granted and was not told is given back. Without a time to live, the next process
+        // would keep a lock for ever of which nobody knows.
+        let untold = |asking: &Asking| matches!(asking.state, Progress::Holding(..));
+        let untold: Vec<AskId> =
+            self.asks.iter().filter(|(_, it)| untold(it)).map(|(ask, _)| *ask).collect();
+        for ask in untold {
+            self.abandon(ask, out);
+        }
         out.extend(self.connections.keys().map(|connection| Output::Close(*connection)));
         let calls: Vec<_> = self.leases.calls.keys().copied().collect();
         for caller in calls {

@@ -227,7 +227,8 @@ impl Grant<Client> {
         }
         self.held.begin_release()?;
         let (lock, fence) = (&self.held.lock, self.held.fence);
-        let outcome = self.client.call(|machine, now| machine.release(now, lock, fence)).await;
+        let shared = &self.client.handle.shared;
+        let outcome = Call::new(shared, |machine, now| machine.release(now, lock, fence)).await;
         self.held.end_release(outcome)
     }
 }

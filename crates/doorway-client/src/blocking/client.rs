@@ -260,7 +260,7 @@ impl Grant {
         }
         self.held.begin_release()?;
         let (lock, fence) = (&self.held.lock, self.held.fence);
-        let outcome = self.client.call(|machine, now| machine.release(now, lock, fence));
+        let outcome = self.client.threads.call(|machine, now| machine.release(now, lock, fence));
         self.held.end_release(outcome)
     }
 }
@@ -322,9 +322,14 @@ mod tests {
         handle.pretend_forked();
         let refused = client.acquire("a").enter().unwrap_err();
         assert!(refused.to_string().contains("forked"), "{refused}");
-        let held = HeldLock::new(&client.handle, Name::new("a").unwrap(), Fence::new(1, 1));
-        let grant = Grant { client: client.clone(), held };
-        drop((grant, client));
+        let grant = || {
+            let held = HeldLock::new(&client.handle, Name::new("a").unwrap(), Fence::new(1, 1));
+            Grant { client: client.clone(), held }
+        };
+        let refused = grant().release().unwrap_err();
+        assert!(refused.to_string().contains("forked"), "{refused}");
+        drop(grant());
+        drop(client);
         assert!(!shared.lock().closing && shared.lock().stream.is_some());
         node.set_nonblocking(true).unwrap();
         let error = node.read(&mut [0; 4096]).unwrap_err();

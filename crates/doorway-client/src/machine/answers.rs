@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    Code, Fence, FrameError, Greeting, Moment, Name, NodeIdentity, Refusal, Reply, Request,
+    Code, Fence, FrameError, Greeting, Life, Moment, Name, NodeIdentity, Refusal, Reply, Request,
     VERSIONS, Welcome, put,
 };
 
@@ -95,8 +95,12 @@ impl SessionMachine {
                     place: self.place.clone(),
                     ttl,
                     // A session over a network, or one that keeps locks, does not live with its
-                    // processes.
-                    asked: if self.setup.network || self.setup.keep { ttl } else { asked },
+                    // processes. A lease may be without end everywhere.
+                    asked: match life {
+                        Life::Lease => asked,
+                        _ if self.setup.network || self.setup.keep => ttl,
+                        _ => asked,
+                    },
                     life,
                     proven: said,
                     grace: Moment(0),

@@ -92,7 +92,8 @@ impl SessionMachine {
         if self.phase != Phase::Talking {
             return Moment::NEVER;
         }
-        match self.session.as_ref().filter(|session| session.expires()) {
+        let ends = |session: &&OpenSession| session.expires() || session.is_endless();
+        match self.session.as_ref().filter(ends) {
             Some(lease) if lease.sends_heartbeats(self.acquiring > 0) => {
                 lease.proven.max(self.asked).after(lease.ttl / 4)
             }

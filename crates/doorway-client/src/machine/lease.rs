@@ -51,7 +51,13 @@ const GRACE: Duration = Duration::from_secs(1);
 impl OpenSession {
     /// Does the session end if the node hears nothing of us?
     pub(super) fn expires(&self) -> bool {
-        !matches!(self.life, Life::Process { .. }) && !self.is_bound()
+        !matches!(self.life, Life::Process { .. }) && !self.is_bound() && !self.is_endless()
+    }
+
+    /// Is the session a lease that holds its lock until that is released or broken? The TTL counts
+    /// only while a request waits for the lock.
+    pub(super) fn is_endless(&self) -> bool {
+        self.asked == UNLIMITED && self.life == Life::Lease
     }
 
     /// Does the session live as long as the processes that have its connection?

@@ -60,10 +60,11 @@ pub use self::lease::State;
 use self::pending::Pending;
 
 /// The TTL that asks for none: the session lives as long as the processes that have its connection.
+/// A lease ([`Life::Lease`]) holds its lock until that is released or broken.
 pub const UNLIMITED: Duration = Duration::from_millis(u32::MAX as u64);
 
 /// The TTL over a network, if the client asks for none.
-const OVER_NETWORK: Duration = Duration::from_secs(10);
+pub(crate) const OVER_NETWORK: Duration = Duration::from_secs(10);
 
 /// How a [`SessionMachine`] opens its session.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ pub struct Setup {
     pub token: Option<String>,
     /// The TTL of the session, and what else ends it; none for a client that only asks questions.
     /// With [`UNLIMITED`], the session lives as long as the processes that have its connection;
-    /// over a network it has a TTL of 10 s all the same.
+    /// over a network it has a TTL of 10 s all the same. A lease is without end then.
     pub session: Option<(Duration, Life)>,
     /// How long a request without a timeout waits for a node that cannot be reached. A request with
     /// a timeout waits for a node until then.
@@ -432,7 +433,7 @@ impl SessionMachine {
                     node: session.node.clone(),
                     session: session.id,
                     secret: session.secret,
-                    ttl_ms: millis(if session.lives_with_processes() {
+                    ttl_ms: millis(if session.lives_with_processes() || session.is_endless() {
                         UNLIMITED
                     } else {
                         session.ttl
@@ -444,11 +445,15 @@ impl SessionMachine {
                 }
             }
             (None, Some((ttl, life))) => {
-                let limited = self.setup.network
-                    || self.setup.keep
-                    || !matches!(life, Life::Connection { .. });
+                let limited = match life {
+                    Life::Connection { .. } => self.setup.network || self.setup.keep,
+                    Life::Process { .. } => true,
+                    Life::Lease => false,
+                };
                 let ttl = if limited && ttl == UNLIMITED { OVER_NETWORK } else { ttl };
-                Opening::New { ttl_ms: millis(ttl), life }
+                // A lease of more than 49 days is not one without end.
+                let too_long = life == Life::Lease && ttl > UNLIMITED;
+                Opening::New { ttl_ms: millis(ttl) - u32::from(too_long), life }
             }
             (None, None) => Opening::Visit,
         };

@@ -117,7 +117,7 @@ impl Session {
     /// Hand out events, and close the connection if it must be closed.
     pub(crate) fn settle(&mut self) {
         self.dispatch();
-        if self.line.is_talking() {
+        if self.line.is_talking() && !self.route.is_served() {
             self.route.serves(Moment::now());
         }
         if self.stream.is_some() && self.line.must_close() {

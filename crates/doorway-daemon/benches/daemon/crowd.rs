@@ -23,11 +23,12 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
         mine.add(clients(placement, ours.address(), work));
         if let Some(server) = postgres {
             let work = async move |address: &str| together::<Postgres>(turn, address, CROWD).await;
-            theirs.get_or_insert_default().add(clients(placement, server.address(), work));
+            theirs.get_or_insert_default().add(clients(placement, server.socket(), work));
         }
     }
     let row = |what: &str, load: Load| {
-        let row = Row::of(&format!("hand-over between {CROWD} clients, {what}")).at(placement);
+        let row = Row::of(&format!("hand-over between {CROWD} clients, {what}, Unix socket"))
+            .at(placement);
         row.fairness(load.fairness()).load(load)
     };
     let (rate, fair) = (mine.rate(), mine.fairness() >= 0.99);

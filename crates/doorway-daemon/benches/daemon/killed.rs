@@ -22,14 +22,14 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     let work =
         async move |address: &str| measured::<Doorway>(placement, "doorway", address, kills).await;
     let mine = clients(placement, ours.address(), work);
-    let what = "holder killed, next one in";
+    let what = "holder killed, next one in, Unix socket";
     let (median, mut row) = (mine.median(), Row::of(&format!("{what}, Doorway")));
     row = row.at(placement).times(mine);
     if let Some(server) = postgres {
         let work = async move |address: &str| {
             measured::<Postgres>(placement, "postgres", address, kills).await
         };
-        let theirs = clients(placement, server.address(), work);
+        let theirs = clients(placement, server.socket(), work);
         row = row.against("PostgreSQL", theirs.median());
         table.add(Row::of(&format!("{what}, PostgreSQL")).at(placement).times(theirs));
     }

@@ -6,6 +6,8 @@
 //! PART` measures one part alone, which helps with profiling. `--before PROGRAM` compares groups of
 //! nodes with those of another build of this benchmark, in turns.
 //!
+//! Redis and `PostgreSQL` are used over their Unix sockets, as our service is.
+//!
 //! The service is a process of its own: this program, started with `--serve`. To wake a sleeping
 //! core may take longer than everything else. So everything is measured twice: with all processes
 //! on one core, and with the servers on another core than their clients.

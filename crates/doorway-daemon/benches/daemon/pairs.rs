@@ -39,11 +39,11 @@ pub(crate) fn one_client(extent: Extent, servers: &Servers, table: &mut Table) {
         times.asynchronous.extend(clients(placement, ours.address(), work));
         if let Some(server) = redis {
             let work = async move |address: &str| alone::<Redis>(turn, address).await;
-            times.redis.extend(clients(placement, server.address(), work));
+            times.redis.extend(clients(placement, server.socket(), work));
         }
         if let Some(server) = postgres {
             let work = async move |address: &str| alone::<Postgres>(turn, address).await;
-            times.postgres.extend(clients(placement, server.address(), work));
+            times.postgres.extend(clients(placement, server.socket(), work));
         }
     }
     let (beside, bare) = (times.beside(Samples::median), least.median());
@@ -71,12 +71,12 @@ pub(crate) fn many_clients(extent: Extent, servers: &Servers, table: &mut Table)
         times.asynchronous.extend(clients(placement, ours.address(), work));
         if let Some(server) = redis {
             let work = async move |address: &str| many::<Redis>(turn, address, CROWD, LOCKS).await;
-            times.redis.extend(clients(placement, server.address(), work));
+            times.redis.extend(clients(placement, server.socket(), work));
         }
         if let Some(server) = postgres {
             let work =
                 async move |address: &str| many::<Postgres>(turn, address, CROWD, LOCKS).await;
-            times.postgres.extend(clients(placement, server.address(), work));
+            times.postgres.extend(clients(placement, server.socket(), work));
         }
     }
     let seconds = turn.as_secs_f64() * extent.rounds as f64;
@@ -104,12 +104,13 @@ impl Times {
     /// The times of other programs, as far as they were measured.
     fn theirs(&mut self) -> impl Iterator<Item = (&'static str, Samples)> {
         let [redis, postgres] = [&mut self.redis, &mut self.postgres].map(std::mem::take);
-        let both = [("Redis", redis), ("PostgreSQL", postgres)];
+        let both = [("Redis, Unix socket", redis), ("PostgreSQL, Unix socket", postgres)];
         both.into_iter().filter(|(_, times)| times.count() > 0)
     }
 
     fn ours(self) -> [(&'static str, Samples); 2] {
-        [("blocking client", self.blocking), ("async client", self.asynchronous)]
+        let Self { blocking, asynchronous, .. } = self;
+        [("blocking client, Unix socket", blocking), ("async client, Unix socket", asynchronous)]
     }
 }
 

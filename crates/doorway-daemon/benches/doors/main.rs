@@ -1,17 +1,19 @@
-//! The doors of the service beside each other and beside Redis and `PostgreSQL`, over a Unix socket
-//! and over TCP, in one run.
+//! The doors of the service beside each other and beside Redis, `PostgreSQL` and etcd, over a Unix
+//! socket and over TCP, in one run.
 //!
 //! `cargo xtask bench doors` takes a minute and needs a quiet machine. `--json` prints the
 //! results as JSON, and `--smoke` runs a little of everything without the other servers.
 //!
-//! Everything is one client and one lock that no other client wants: acquire, and a release that is
-//! acknowledged. Over TCP our service always has TLS, so it is compared with Redis and `PostgreSQL`
-//! over TLS; without TLS they are shown, too.
+//! Nearly everything is one client and one lock that no other client wants: acquire, and a release
+//! that is acknowledged. Over TCP our service always has TLS, so it is compared with other servers
+//! over TLS; without TLS they are shown, too. With etcd clients there is also a lock that eight of
+//! them want, and the CPU time of the server.
 
 #![expect(clippy::unwrap_used, reason = "without its preparation the benchmark cannot run")]
 
 #[path = "../daemon/common.rs"]
 mod common;
+mod etcd;
 mod pairs;
 mod python;
 mod servers;
@@ -24,6 +26,7 @@ use std::time::Duration;
 
 use tokio::task::LocalSet;
 
+use etcd::Grpc;
 use pairs::{Http, Pair, Postgres, Resp, Session, measure};
 use python::Python;
 use servers::Servers;
@@ -37,6 +40,9 @@ const LOCK: &str = "orders/1";
 
 /// The token of the client over TCP.
 const TOKEN: &str = "a-token-for-the-benchmark";
+
+/// Our door for etcd clients.
+const ETCD_DOOR: &str = "Doorway, etcd protocol";
 
 /// How much is measured.
 #[derive(Clone, Copy)]
@@ -76,6 +82,7 @@ fn main() {
     for placement in Placement::available() {
         let servers = Servers::start(placement, extent.rivals, &mut table);
         doors(extent, placement, &servers, &mut table);
+        etcd::measure(extent, placement, &servers, &mut table);
         if let Some(python) = &python {
             from_python(extent, placement, python, &servers, &mut table);
         }
@@ -102,11 +109,14 @@ fn lines(servers: &Servers) -> Vec<Line> {
     let redis = servers.redis.iter().flat_map(|it| of("Redis", &it.ways, run::<Resp>));
     let postgres =
         servers.postgres.iter().flat_map(|it| of("PostgreSQL", &it.ways, run::<Postgres>));
+    let etcd = servers.etcd.iter().flat_map(|it| of("etcd", &it.ways, run::<Grpc>));
     redis
         .chain(postgres)
+        .chain(etcd)
         .chain(of("Doorway, sessions", &ours.sessions, run::<Session>))
         .chain(of("Doorway, Redis protocol", &ours.redis, run::<Resp>))
         .chain(of("Doorway, HTTP", &ours.http, run::<Http>))
+        .chain(of(ETCD_DOOR, &ours.etcd, run::<Grpc>))
         .collect()
 }
 
@@ -139,10 +149,18 @@ fn doors(extent: Extent, placement: Placement, servers: &Servers, table: &mut Ta
         let mut row = Row::of(&format!("acquire + release, {what}, {}", way.name()))
             .at(placement)
             .times(times);
-        for rival in ["Redis", "PostgreSQL"] {
-            let theirs = beside.iter().find(|(it, over, _)| (*it, *over) == (rival, way.name()));
-            if let Some((.., theirs)) = theirs.filter(|_| what.starts_with("Doorway")) {
+        let rivals: &[&'static str] = match what {
+            ETCD_DOOR => &["etcd"],
+            _ if what.starts_with("Doorway") => &["Redis", "PostgreSQL"],
+            _ => &[],
+        };
+        for rival in rivals {
+            let theirs = beside.iter().find(|(it, over, _)| (it, *over) == (rival, way.name()));
+            if let Some((.., theirs)) = theirs {
                 row = row.ratio(rival, median / theirs);
+                if what == ETCD_DOOR {
+                    row = row.judged("0.4 x etcd", median / theirs <= 0.4);
+                }
             }
         }
         table.add(row);

@@ -30,18 +30,22 @@ pub(crate) trait Pair: Sized {
     async fn unlock(&mut self) -> io::Result<()>;
 }
 
-/// Measure pairs of one client, as soon as the server lets it in.
-pub(crate) async fn measure<P: Pair>(way: &Way, turn: Duration) -> io::Result<Samples> {
+/// A client, as soon as the server lets it in.
+pub(crate) async fn opened<P: Pair>(way: &Way) -> io::Result<P> {
     let begun = Instant::now();
-    let mut client = loop {
+    loop {
         match P::open(way).await {
-            Ok(client) => break client,
             Err(_) if begun.elapsed() < PATIENCE => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            Err(error) => return Err(error),
+            done => return done,
         }
-    };
+    }
+}
+
+/// Measure pairs of one client, as soon as the server lets it in.
+pub(crate) async fn measure<P: Pair>(way: &Way, turn: Duration) -> io::Result<Samples> {
+    let mut client = opened::<P>(way).await?;
     let mut samples = Samples::default();
     let begun = Instant::now();
     while begun.elapsed() < turn {

@@ -18,16 +18,31 @@ use crate::wire::Way;
 
 /// A server with the ways to it.
 pub(crate) struct Running {
-    _server: Server,
+    server: Server,
     pub(crate) ways: Vec<Way>,
+}
+
+impl Running {
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
 }
 
 /// Our service, with the ways to each of its doors.
 pub(crate) struct Ours {
-    _server: Server,
+    server: Server,
     pub(crate) sessions: Vec<Way>,
     pub(crate) http: Vec<Way>,
     pub(crate) redis: Vec<Way>,
+    pub(crate) etcd: Vec<Way>,
+}
+
+impl Ours {
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
 }
 
 /// All servers in one placement. A server is idle while another one is measured.
@@ -35,6 +50,7 @@ pub(crate) struct Servers {
     pub(crate) ours: Ours,
     pub(crate) redis: Option<Running>,
     pub(crate) postgres: Option<Running>,
+    pub(crate) etcd: Option<Running>,
     _certificates: Scratch,
 }
 
@@ -51,7 +67,8 @@ impl Servers {
                 .ok()
         };
         let (redis, postgres) = (rival("Redis", redis), rival("PostgreSQL", postgres));
-        Self { ours, redis, postgres, _certificates: certificates }
+        let etcd = rival("etcd", etcd);
+        Self { ours, redis, postgres, etcd, _certificates: certificates }
     }
 }
 
@@ -65,15 +82,15 @@ fn make_certificates(place: &Path) {
 
 fn ours(placement: Placement, certificates: &Path) -> Result<Ours, String> {
     let (directory, ca) = (Scratch::new(), certificates.join("ca.crt"));
-    let ports = [free_address(), free_address(), free_address()];
-    let [sessions, http, redis] = ports;
+    let ports = [(); 4].map(|()| free_address());
+    let [sessions, http, redis, etcd] = ports;
     let (here, there) = (directory.path().display(), certificates.display());
     let text = format!(
         "group = \"bench\"\nnode = \"a\"\nsocket = \"{here}/socket\"\ndata = \"{here}/data\"\n\
          algorithm = \"readers-writers\"\n[[member]]\nname = \"a\"\n\
          [tls]\nca = \"{there}/ca.crt\"\ncertificate = \"{there}/a.crt\"\nkey = \"{there}/a.key\"\n\
          [sessions]\nlisten = \"{sessions}\"\n[http]\nlisten = \"{http}\"\n\
-         [redis]\nlisten = \"{redis}\"\n[[client]]\nname = \"bench\"\ntoken_file = \"token\"\n\
+         [redis]\nlisten = \"{redis}\"\n[etcd]\nlisten = \"{etcd}\"\n[[client]]\nname = \"bench\"\ntoken_file = \"token\"\n\
          rights = [{{ names = \"*\", may = [\"acquire\", \"inspect\"] }}]\n"
     );
     let file = directory.path().join("doorway.toml");
@@ -85,9 +102,9 @@ fn ours(placement: Placement, certificates: &Path) -> Result<Ours, String> {
     command.arg(own).arg("--serve").arg(&file);
     let unix = Way::Unix(directory.path().join("socket"));
     let ways = |address| vec![unix.clone(), Way::Tls(address, ca.clone())];
-    let [sessions, http, redis] = ports.map(ways);
+    let [sessions, http, redis, etcd] = ports.map(ways);
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Ours { _server: server, sessions, http, redis })
+    Ok(Ours { server, sessions, http, redis, etcd })
 }
 
 /// Run the service with the settings in this file, on one thread that no other has to wake.
@@ -114,7 +131,26 @@ fn redis(placement: Placement, certificates: &Path) -> Result<Running, String> {
     command.arg("--tls-ca-cert-file").arg(&ca);
     let ways = vec![Way::Unix(socket), Way::Tcp(plain), Way::Tls(tls, ca)];
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Running { _server: server, ways })
+    Ok(Running { server, ways })
+}
+
+/// One member with its data on the disk, as it has to be for etcd.
+fn etcd(placement: Placement, certificates: &Path) -> Result<Running, String> {
+    installed("etcd")?;
+    let (directory, ca) = (Scratch::new(), certificates.join("ca.crt"));
+    let [plain, tls, peers] = [(); 3].map(|()| free_address());
+    let clients = format!("http://{plain},https://{tls}");
+    let peer = format!("http://{peers}");
+    let mut command = placement.command(1);
+    command.args(["etcd", "--name", "default", "--data-dir"]).arg(directory.path().join("data"));
+    command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
+    command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+    command.args(["--initial-cluster", &format!("default={peer}")]);
+    command.arg("--cert-file").arg(certificates.join("a.crt"));
+    command.arg("--key-file").arg(certificates.join("a.key"));
+    let ways = vec![Way::Tcp(plain), Way::Tls(tls, ca)];
+    let server = Server::start(&mut command, String::new(), directory)?;
+    Ok(Running { server, ways })
 }
 
 fn postgres(placement: Placement, certificates: &Path) -> Result<Running, String> {
@@ -144,5 +180,5 @@ fn postgres(placement: Placement, certificates: &Path) -> Result<Running, String
     let unix = directory.path().join(format!(".s.PGSQL.{port}"));
     let ways = vec![Way::Unix(unix), Way::Tcp(address), Way::Tls(address, ca)];
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Running { _server: server, ways })
+    Ok(Running { server, ways })
 }

@@ -45,6 +45,15 @@ pub(crate) type Wire = BufReader<Box<dyn Stream>>;
 
 /// Connect. `before` is sent before TLS begins, if there is TLS, and answered by one byte.
 pub(crate) async fn connect(way: &Way, before: &[u8]) -> io::Result<Wire> {
+    connect_by(way, before, &[]).await
+}
+
+/// Connect for HTTP/2, which a client has to announce if there is TLS.
+pub(crate) async fn connect_http2(way: &Way) -> io::Result<Wire> {
+    connect_by(way, b"", &[b"h2"]).await
+}
+
+async fn connect_by(way: &Way, before: &[u8], protocols: &[&[u8]]) -> io::Result<Wire> {
     let stream: Box<dyn Stream> = match way {
         Way::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Way::Tcp(address) => Box::new(tcp(*address).await?),
@@ -54,7 +63,7 @@ pub(crate) async fn connect(way: &Way, before: &[u8]) -> io::Result<Wire> {
                 stream.write_all(before).await?;
                 stream.read_u8().await?;
             }
-            let connector = TlsConnector::from(Arc::new(trusting(ca)?));
+            let connector = TlsConnector::from(Arc::new(trusting(ca, protocols)?));
             let name = ServerName::from(address.ip());
             Box::new(connector.connect(name, stream).await?)
         }
@@ -68,8 +77,8 @@ async fn tcp(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// TLS that trusts this authority, and shows no certificate.
-fn trusting(ca: &Path) -> io::Result<ClientConfig> {
+/// TLS that trusts this authority, shows no certificate, and announces these protocols.
+fn trusting(ca: &Path, protocols: &[&[u8]]) -> io::Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(ca).map_err(io::Error::other)? {
         let certificate = certificate.map_err(io::Error::other)?;
@@ -78,5 +87,7 @@ fn trusting(ca: &Path) -> io::Result<ClientConfig> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    Ok(config)
 }

@@ -6,7 +6,7 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use doorway_protocol::{Ask, Mode, Name, Wait};
 use doorway_sessions::clock::ms;
-use doorway_sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk, LeaseKey};
+use doorway_sessions::{Answer as CallAnswer, Call, LeaseAnswer, LeaseAsk, LeaseKey, UNLIMITED};
 
 use super::api::{Api, Problems};
 use super::extract::{Json, Lock};
@@ -85,7 +85,7 @@ fn lease_of(lock: &Name, answer: CallAnswer) -> Answer<Lease> {
         }
         _ => return Err(unexpected()),
     };
-    let ttl_ms = ms(ttl);
+    let ttl_ms = (ttl != UNLIMITED).then(|| ms(ttl));
     Ok(axum::Json(Lease {
         lock: lock.to_string(),
         fence,

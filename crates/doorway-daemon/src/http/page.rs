@@ -5,7 +5,7 @@
 
 use axum::Router;
 use axum::extract::{Path, Request};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use doorway_page::files;
@@ -19,9 +19,10 @@ const PLACE: &str = "/page";
 
 /// The routes of the page.
 pub(crate) fn routes() -> Router<Api> {
-    Router::new()
-        .route(PLACE, get(|| async { file("live.html") }))
-        .route("/page/{*file}", get(|Path(path): Path<String>| async move { file(&path) }))
+    Router::new().route(PLACE, get(async |headers: HeaderMap| file(&headers, "live.html"))).route(
+        "/page/{*file}",
+        get(async |headers: HeaderMap, Path(path): Path<String>| file(&headers, &path)),
+    )
 }
 
 /// Whether a request is for a file of the page, which needs no token.
@@ -32,12 +33,12 @@ pub(crate) fn is_file(request: &Request) -> bool {
     known && matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-fn file(path: &str) -> Response {
+fn file(headers: &HeaderMap, path: &str) -> Response {
     if !files::is_live(path) {
         return Problem::new(Kind::NotFound, "the page has no such file").into_response();
     }
-    let mut response = files::answer(path);
-    debug_assert_eq!(response.status(), StatusCode::OK);
+    let mut response = files::answer(headers, path);
+    debug_assert_ne!(response.status(), StatusCode::NOT_FOUND);
     protect(response.headers_mut());
     response
 }

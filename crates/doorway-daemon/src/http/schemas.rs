@@ -35,12 +35,14 @@ pub(crate) struct AcquireRequest {
     #[schema(min_length = 1, max_length = 200)]
     pub(crate) request_id: Option<String>,
     /// The time to live of the lease, in milliseconds: it ends unless it is renewed within this
-    /// time. The node may shorten it, and raises it to 500 if it is less.
+    /// time. The node may shorten it, and raises it to 500 if it is less. With null the lock is
+    /// held until it is released or broken, if `limits.endless` of the node allows that.
     #[schema(minimum = 0, maximum = 4_294_967_295_u64)]
-    #[serde(deserialize_with = "whole")]
-    pub(crate) ttl_ms: u32,
+    #[serde(deserialize_with = "whole_or_none")]
+    pub(crate) ttl_ms: Option<u32>,
     /// How long to wait for the lock, in milliseconds. With 0 the request does not wait. A request
-    /// with a `request_id` that was not granted in time keeps its place in the queue for `ttl_ms`.
+    /// with a `request_id` that was not granted in time keeps its place in the queue for `ttl_ms`,
+    /// or for 10 seconds if that is null.
     #[schema(minimum = 0, maximum = 600_000)]
     #[serde(deserialize_with = "whole")]
     pub(crate) wait_ms: u32,
@@ -59,7 +61,7 @@ impl Default for AcquireRequest {
     fn default() -> Self {
         Self {
             request_id: None,
-            ttl_ms: TTL_MS,
+            ttl_ms: Some(TTL_MS),
             wait_ms: 0,
             shared: false,
             permits: None,
@@ -81,10 +83,11 @@ pub(crate) struct Lease {
     pub(crate) view: u64,
     /// The number of the session that holds the grant at this node.
     pub(crate) session: u64,
-    /// The time to live of the lease, in milliseconds.
-    pub(crate) ttl_ms: u64,
-    /// The time until the lease ends, in milliseconds from when the node wrote this response.
-    pub(crate) expires_in_ms: u64,
+    /// The time to live of the lease, in milliseconds; null if it is without end.
+    pub(crate) ttl_ms: Option<u64>,
+    /// The time until the lease ends, in milliseconds from when the node wrote this response; null
+    /// if it is without end.
+    pub(crate) expires_in_ms: Option<u64>,
 }
 
 /// A request to renew the lease of a grant.

@@ -187,7 +187,7 @@ pub(crate) async fn lock(
         // A repeated request finds its lock by the ID in the description. A key would keep a place
         // in the queue for a Terraform that has given up.
         key: None,
-        ttl_ms: u32::MAX,
+        ttl_ms: Some(u32::MAX),
         unattended: true,
         label: body.label(),
         remote: caller.remote,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use doorway_node::members::BoxedFuture;
 use doorway_protocol::{Code, MembersRequest, Refusal, Reply, Request};
 use doorway_sessions::clock::ms;
 use doorway_sessions::outbox::Outbox;
@@ -150,12 +150,15 @@ impl Requests {
     where
         F: Future<Output = Result<Reply, Refusal>> + Send + 'static,
     {
-        let mut answer = Box::pin(answer);
+        self.answer_by(number, Box::pin(answer));
+    }
+
+    fn answer_by(&mut self, number: u64, mut answer: BoxedFuture<'static, Result<Reply, Refusal>>) {
         let tell = move |outbox: &Outbox, answer: Result<Reply, Refusal>| {
             outbox.tell(&answer.unwrap_or_else(|refusal| Reply::Refused(number, refusal)));
         };
         let mut context = Context::from_waker(Waker::noop());
-        if let Poll::Ready(answer) = Pin::new(&mut answer).poll(&mut context) {
+        if let Poll::Ready(answer) = answer.as_mut().poll(&mut context) {
             return tell(&self.outbox, answer);
         }
         while self.questions.try_join_next().is_some() {}

@@ -169,7 +169,7 @@ impl Locks<'_> {
             ask,
             key: Some(LeaseKey::Owner(owner::key(value))),
             unattended: false,
-            ttl_ms: u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX),
+            ttl_ms: Some(u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX)),
             label: owner::description(value),
             remote: self.remote,
             secret: secret(),

@@ -175,8 +175,7 @@ impl Service {
         order: ListOrder,
         may: impl Fn(&Name) -> bool,
     ) -> NodeLocks {
-        let most = if order == ListOrder::Wait { usize::MAX } else { PAGE + 1 };
-        let page = self.0.page(prefix, after, most, may);
+        let page = self.0.page(prefix, after, order, may);
         let mut lines: Vec<LockLine> =
             page.iter().map(|(name, clients)| line(name, clients)).collect();
         if order == ListOrder::Wait {

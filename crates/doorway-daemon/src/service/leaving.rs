@@ -42,7 +42,7 @@ impl Service {
             members.close().await;
         }
         if let Some(ledger) = &inner.ledger {
-            ledger.close(*inner.serving.borrow());
+            ledger.close(inner.core.lock().sessions.is_settled());
         }
         let held = self.held();
         if held > 0 {

@@ -8,6 +8,7 @@
 //! may be locked, but not the other way round.
 
 mod acquire;
+mod alarm;
 mod calling;
 mod connected;
 mod events;
@@ -51,11 +52,13 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
 
 use crate::members::Members;
 use crate::members::rules::permits;
 use crate::settings::{ClientSettings, Limits, Settings};
+use crate::task::boxed;
+
+use alarm::Alarm;
 
 pub(crate) use calling::ASKING;
 pub use connected::Peer;
@@ -227,14 +230,14 @@ impl Service {
         losses: UnboundedReceiver<(u64, Name, Fence)>,
         wanted: UnboundedReceiver<Name>,
     ) {
-        tokio::spawn(losing(Arc::downgrade(&self.0), losses));
-        tokio::spawn(revoking(Arc::downgrade(&self.0), wanted));
-        tokio::spawn(ticking(Arc::downgrade(&self.0)));
+        tokio::spawn(boxed(losing(Arc::downgrade(&self.0), losses)));
+        tokio::spawn(boxed(revoking(Arc::downgrade(&self.0), wanted)));
+        tokio::spawn(boxed(ticking(Arc::downgrade(&self.0))));
         if let Some(rules) = self.0.node.agreed_rules() {
-            tokio::spawn(ruling(Arc::downgrade(&self.0), rules));
+            tokio::spawn(boxed(ruling(Arc::downgrade(&self.0), rules)));
         }
         if let Some(changes) = self.0.node.lease_changes() {
-            tokio::spawn(leasing(Arc::downgrade(&self.0), changes));
+            tokio::spawn(boxed(leasing(Arc::downgrade(&self.0), changes)));
         }
     }
 
@@ -535,11 +538,12 @@ async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
 
 /// Tell the sessions that time has passed, whenever that is due.
 async fn ticking(inner: Weak<Inner>) {
+    let alarm = Alarm::new();
     loop {
         let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
             return;
         };
-        sleep(due.since(Moment::now_at_node())).await;
+        alarm.wait(due.since(Moment::now_at_node())).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.input(Input::Tick);
     }

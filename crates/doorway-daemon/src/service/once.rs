@@ -119,7 +119,7 @@ impl Service {
         let lease = LeaseAsk {
             ask: wanted,
             key: Some(LeaseKey::Owner(owner.to_owned())),
-            ttl_ms: u32::try_from(length.as_millis()).unwrap_or(u32::MAX),
+            ttl_ms: Some(u32::try_from(length.as_millis()).unwrap_or(u32::MAX)),
             unattended: true,
             label: format!("{label} (pid {pid}) on {host}"),
             remote: ask.remote,

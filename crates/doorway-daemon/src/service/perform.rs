@@ -9,12 +9,12 @@ use doorway_sessions::ledger::Record;
 use doorway_sessions::outbox::Outbox;
 use doorway_sessions::refusals::refusal;
 use doorway_sessions::{
-    AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, WaitNews,
+    AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, UNLIMITED, WaitNews,
 };
 use tokio::time::timeout;
 
 use super::acquire::NodeRequest;
-use super::{Core, Event, Inner, process};
+use super::{Core, Event, Inner, Service, process};
 use crate::log_limit::LogLimit;
 use crate::service;
 
@@ -157,16 +157,21 @@ impl Inner {
         core.inputs.push_back(input);
     }
 
-    /// Ask the group to keep a grant, and let a task wait for the answer.
+    /// Let a task ask the group to keep a grant, or sync the ledger if no group does that.
     fn hold(self: &Arc<Self>, ask: AskId, name: &Name, fence: Fence, length: Duration) {
-        let held = self.node.hold(name, fence, Some(length));
+        let ends = (length != UNLIMITED).then_some(length);
+        let held = self.node.hold(name, fence, ends);
         let (inner, name) = (Arc::clone(self), name.clone());
         self.runtime.spawn(async move {
-            let kept = held.await.map_err(|error| {
-                let seconds = length.as_secs_f64();
-                let text = format!("the group does not keep `{name}` for {seconds} s: {error}");
+            let mut kept = held.await.map_err(|error| {
+                let time = ends.map(|ends| format!("for {} s", ends.as_secs_f64()));
+                let time = time.unwrap_or_else(|| "without end".to_owned());
+                let text = format!("the group does not keep `{name}` {time}: {error}");
                 refusal(Code::Unavailable, text)
             });
+            if inner.keeps_alone() {
+                kept = Service(Arc::clone(&inner)).sync_ledger().await;
+            }
             let mut core = inner.core.lock();
             // The membership of the node may have ended in the meantime, and the lock with it.
             let lost = core.guards.get(&ask).is_none_or(doorway_node::LockGuard::is_lost);
@@ -179,7 +184,8 @@ impl Inner {
         });
     }
 
-    /// Tell the group that it need not keep a grant any more, and let a task wait for the answer.
+    /// Let a task tell the group that it need not keep a grant any more, or sync the ledger if the
+    /// group did not keep it.
     fn drop_hold(self: &Arc<Self>, name: Name, fence: Fence) {
         let dropped = self.node.drop_hold(&name, fence);
         let inner = Arc::clone(self);
@@ -188,8 +194,16 @@ impl Inner {
             if timeout(DROPPING, dropped).await.is_err() {
                 tracing::warn!(%name, %fence, "the group may keep a lock that was released");
             }
+            if inner.keeps_alone() && Service(Arc::clone(&inner)).sync_ledger().await.is_err() {
+                tracing::warn!(%name, %fence, "a lock may be held again if the machine crashes now");
+            }
             inner.input(Input::Dropped(name, fence));
         });
+    }
+
+    /// Whether only the ledger of this node keeps what is to outlive the node.
+    fn keeps_alone(&self) -> bool {
+        self.node.lease_left().is_none()
     }
 
     /// Let a task wait for the end of the processes of a session.
@@ -213,7 +227,7 @@ impl Inner {
             (Ok(()), Some(_)) => tracing::info!("the ledger of sessions can be written again"),
             (Err(error), None) => {
                 tracing::error!(
-                    "the ledger of sessions cannot be written, so no lock is granted: {error}"
+                    "the ledger of sessions cannot be written, so no new lock is granted: {error}"
                 );
             }
             (Err(_), Some(_)) => {}

@@ -15,6 +15,7 @@ use doorway_sessions::{Counters, Input, allowed};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
+use super::group::ListOrder;
 use super::{Inner, Service};
 
 /// How many clients of a lock are reported at most, and how many locks in a page: with the longest
@@ -60,7 +61,7 @@ impl Service {
     /// in the order of their names: those that begin with `prefix` and come after `after`.
     pub fn list(&self, principal: &Principal, prefix: &str, after: Option<&Name>) -> Locks {
         let may = |name: &Name| principal.rights.may(Right::Inspect, name);
-        let page = self.0.page(prefix, after, PAGE + 1, may);
+        let page = self.0.page(prefix, after, ListOrder::Name, may);
         let locks = page.iter().take(PAGE).map(|(name, clients)| line(name, clients)).collect();
         Locks { locks, more: page.len() > PAGE }
     }
@@ -172,34 +173,42 @@ impl Service {
 
 impl Inner {
     /// The next locks with their clients at this node, by the names that clients use. Locks that
-    /// `may` refuses are left out.
+    /// `may` refuses are left out. There is at least one more than a page has, if that many exist.
     pub(super) fn page(
         &self,
         prefix: &str,
         after: Option<&Name>,
-        most: usize,
+        order: ListOrder,
         may: impl Fn(&Name) -> bool,
     ) -> Vec<(Name, LockClients)> {
+        let most = PAGE + 1;
         let core = self.core.lock();
         let fits = |name: &&Name| {
             name.as_str().starts_with(prefix)
                 && after.is_none_or(|after| *name > after)
                 && may(name)
         };
-        let used = core.sessions.names_with_permits().filter(fits).take(most);
+        // How long clients have waited for these is not known here, so all of them are looked at.
+        let looked_at = if order == ListOrder::Wait { usize::MAX } else { most };
+        let used = core.sessions.names_with_permits().filter(fits).take(looked_at);
         let used: Vec<(Name, Name)> =
             used.map(|name| (name.clone(), core.sessions.behind(name).0)).collect();
         drop(core);
         // Among the locks of the node are those behind names with permits.
         let plain = |name: &Name| !name.as_str().starts_with(RESERVED) && may(name);
-        let plain = self.node.locks(prefix, after, most, plain);
+        let plain = match order {
+            ListOrder::Name => self.node.locks(prefix, after, most, plain),
+            ListOrder::Wait => self.node.locks_by_wait(prefix, most, plain),
+        };
         let plain = plain.into_iter().map(|clients| (clients.lock.clone(), clients));
         let used = used
             .into_iter()
             .filter_map(|(name, behind)| Some((name, self.node.clients_of(&behind)?)));
         let mut page: Vec<_> = plain.chain(used).collect();
-        page.sort_by(|one, other| one.0.cmp(&other.0));
-        page.truncate(most);
+        if order == ListOrder::Name {
+            page.sort_by(|one, other| one.0.cmp(&other.0));
+            page.truncate(most);
+        }
         page
     }
 }

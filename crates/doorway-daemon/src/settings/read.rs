@@ -376,6 +376,7 @@ fn limits(section: &Section<'_, '_>) -> Limits {
         queue: count("queue"),
         ttl: section.time("ttl").unwrap_or_default(),
         terraform_ttl: section.time("terraform_ttl").unwrap_or_default(),
+        endless: section.switch("endless"),
         files: usize::MAX,
     }
 }

@@ -551,6 +551,13 @@ pub(super) static LIMITS: Table = Table {
             "How long a lock of Terraform is held if Terraform does not unlock it. Terraform \
              sends no heartbeats, so make this longer than any of its runs.",
         ),
+        key(
+            "endless",
+            Switch,
+            Default("false"),
+            "Whether clients may hold a lock without a time to live, until it is released or \
+             broken (`doorway lock --ttl never`).",
+        ),
         key("outstanding", NUMBER, Default("1000000"), "Acquire requests that are open at once."),
         key(
             "idle_locks",

@@ -11,13 +11,14 @@ mod raw;
 mod witness;
 
 use std::alloc::System;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use common::daemon::Daemon;
 use common::group::remote;
-use common::{PATIENCE, until, until_async};
+use common::{PATIENCE, addresses, until, until_async};
 use doorway_client::{Client, Fence, Options};
 use raw::{Raw, connections};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -26,6 +27,9 @@ use witness::Witness;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Settings that open the doors for Redis and etcd clients, at the Unix socket, too.
+const DOORS: &str = "[redis]\nlisten = \"127.0.0.1:0\"\n[etcd]\nlisten = \"127.0.0.1:0\"\n";
 
 /// How many bytes may stay when a crowd is gone: tables that shrink late, buffers of the runtime.
 const LEFT: u64 = 2 << 20;
@@ -147,18 +151,56 @@ fn clients_that_do_not_read_do_not_disturb_others_and_leave_nothing() {
     witness.stop();
 }
 
+/// Redis and etcd clients that ask much and read nothing: what is kept for them is bounded, too.
+#[test]
+fn clients_of_other_doors_that_do_not_read_do_not_disturb_others_and_leave_nothing() {
+    let daemon = remote(DOORS);
+    let witness = Witness::start(&daemon);
+    let before = daemon.memory();
+    let redis = format!("*2\r\n$4\r\nECHO\r\n$1000\r\n{}\r\n", "x".repeat(1000)).repeat(50);
+    let gateway = flood::gateway("/v3/lease/leases", 2, "{}").repeat(500);
+    let mut slow: Vec<(Raw, Vec<u8>)> = Vec::new();
+    for _ in 0..30 {
+        slow.push((Raw::begin(&daemon.socket, b""), redis.clone().into_bytes()));
+        slow.push((Raw::begin(&daemon.socket, b""), gateway.clone()));
+        slow.push((Raw::begin(&daemon.socket, flood::HTTP2), Vec::new()));
+    }
+    let mut peak = before;
+    for round in 0..20 {
+        for (raw, bytes) in &mut slow {
+            if bytes.is_empty() {
+                // The numbers of streams grow, with each call of a connection.
+                let streams = (0..50).map(|call| 2 * (50 * round + call) + 1);
+                let path = "/grpc.health.v1.Health/Check";
+                let calls: Vec<u8> =
+                    streams.flat_map(|stream| flood::grpc(stream, path, &[0; 5])).collect();
+                raw.send_much(&calls);
+            } else {
+                raw.send_much(bytes);
+            }
+        }
+        peak = peak.max(daemon.memory());
+        witness.goes_on(1);
+    }
+    witness.goes_on(50);
+    assert!(peak < before + (90 << 21), "{peak} bytes are kept for those who do not read");
+    drop(slow);
+    comes_back(&daemon, before, "slow readers at other doors", peak);
+    witness.stop();
+}
+
 #[test]
 fn floods_of_garbage_do_not_disturb_others_and_leave_nothing() {
-    let daemon = remote("[redis]\nlisten = \"127.0.0.1:0\"\n");
+    let [redis_at, etcd_at] = addresses(2).try_into().expect("two");
+    let daemon =
+        remote(&format!("[redis]\nlisten = \"{redis_at}\"\n[etcd]\nlisten = \"{etcd_at}\"\n"));
     let witness = Witness::start(&daemon);
     let before = daemon.memory();
     let (sessions_at, http_at) = daemon.tcp.clone().expect("it has both");
+    let doors = [sessions_at.clone(), http_at, redis_at, etcd_at];
     let peak = std::thread::scope(|scope| {
-        let floods = [
-            scope.spawn(|| flood::unix(&daemon.socket, 1500)),
-            scope.spawn(|| flood::tcp(&sessions_at, 500)),
-            scope.spawn(|| flood::tcp(&http_at, 500)),
-        ];
+        let mut floods = vec![scope.spawn(|| flood::unix(&daemon.socket, 2000))];
+        floods.extend(doors.iter().map(|door| scope.spawn(|| flood::tcp(door, 500))));
         let mut peak = before;
         while floods.iter().any(|flood| !flood.is_finished()) {
             peak = peak.max(daemon.memory());
@@ -167,11 +209,17 @@ fn floods_of_garbage_do_not_disturb_others_and_leave_nothing() {
         peak
     });
     witness.goes_on(50);
-    let stays = flood::stay(&daemon, 300);
+    let stays = flood::stay(&daemon, &doors, 300);
     witness.goes_on(50);
     drop(stays);
     comes_back(&daemon, before, "garbage", peak);
-    // And who comes with good words is still let in, over both.
+    // A correct client is still served, at each door.
+    let mut redis = BufReader::new(raw::connect(&daemon.socket));
+    redis.get_mut().write_all(b"*1\r\n$4\r\nPING\r\n").expect("it is taken");
+    assert_eq!(redis.lines().next().expect("a reply").expect("a line"), "+PONG");
+    let mut etcd = BufReader::new(raw::connect(&daemon.socket));
+    etcd.get_mut().write_all(&flood::gateway("/v3/lease/grant", 9, "{\"TTL\":5}")).expect("taken");
+    assert_eq!(etcd.lines().next().expect("a reply").expect("a line"), "HTTP/1.1 200 OK");
     let address =
         format!("tcp://{sessions_at}").parse::<doorway_client::Endpoint>().expect("an address");
     let remote = doorway_client::blocking::Client::connect(&address, &daemon.over_tcp());

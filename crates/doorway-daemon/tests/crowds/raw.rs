@@ -62,13 +62,28 @@ impl Raw {
         Self { stream, rest: Vec::new() }
     }
 
+    /// A connection that begins with these bytes.
+    pub(crate) fn begin(socket: &str, bytes: &[u8]) -> Self {
+        let mut stream = connect(socket);
+        stream.write_all(bytes).unwrap();
+        Self { stream, rest: Vec::new() }
+    }
+
     /// Ask a thousand questions, as far as they are taken, and read no answer.
     pub(crate) fn ask_much(&mut self) {
+        let mut questions = Vec::new();
+        for number in 0..1000 {
+            put(&Request::Status(number), &mut questions);
+        }
+        self.send_much(&questions);
+    }
+
+    /// Send these bytes, as far as they are taken, and read nothing. What was not taken before is
+    /// sent first.
+    pub(crate) fn send_much(&mut self, bytes: &[u8]) {
         self.stream.set_nonblocking(true).unwrap();
         if self.rest.is_empty() {
-            for number in 0..1000 {
-                put(&Request::Status(number), &mut self.rest);
-            }
+            self.rest.extend(bytes);
         }
         while let Ok(count @ 1..) = self.stream.write(&self.rest) {
             self.rest.drain(..count);

@@ -1,5 +1,5 @@
-//! Requests of sessions, of HTTP and of Redis clients, with random changes, at the socket of a real
-//! service.
+//! Requests of sessions, of HTTP, of Redis clients and of etcd clients (gRPC and JSON), with random
+//! changes, at the socket of a real service.
 //!
 //! The service may refuse anything, but it must not panic, must answer or close the connection, and
 //! must go on serving others. A panic ends the process of the service: see `common::daemon`.
@@ -9,6 +9,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use doorway_client::{Options, blocking};
@@ -19,7 +20,8 @@ use doorway_protocol::{
 
 use crate::common::daemon::Daemon;
 use crate::common::{addresses, group, until};
-use crate::http::client::request as http;
+use crate::etcd::client::{Field, bytes, framed, inside, int, message, queue_txn};
+use crate::http::client::{exchange, request as http};
 use crate::redis::client::{RELEASE, request as redis};
 use crate::server::connect;
 use crate::service::client::{CONNECTION, NO_TTL, name};
@@ -33,6 +35,13 @@ const WITNESS: u64 = 100;
 /// How long an answer, or the end of the connection, may take. No request of the corpus waits for
 /// longer, and no limit of the service either.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long an etcd client leaves its side of the connection open if the answer is not complete. A
+/// service that sees the end of a connection of HTTP/2 does not answer its calls any more.
+const OPEN: Duration = Duration::from_millis(5);
+
+/// What a connection of HTTP/2 begins with.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Random numbers (`SplitMix64`).
 struct Random(u64);
@@ -254,25 +263,158 @@ fn redis_requests() -> Vec<Vec<u8>> {
     all
 }
 
+/// Calls of etcd clients, one of each kind, each with its message. They use this lease.
+fn etcd_calls(lease: i64) -> Vec<(&'static str, Vec<Field>)> {
+    let owner = [bytes(1, "q/"), bytes(2, "q0"), int(3, 1), int(5, 1), int(6, 2)];
+    vec![
+        ("etcdserverpb.Lease/LeaseGrant", vec![int(1, 1)]),
+        ("etcdserverpb.Lease/LeaseKeepAlive", vec![int(1, lease)]),
+        ("etcdserverpb.Lease/LeaseTimeToLive", vec![int(1, lease), int(2, 1)]),
+        ("etcdserverpb.Lease/LeaseRevoke", vec![int(1, 7)]),
+        ("etcdserverpb.KV/Range", vec![bytes(1, "k")]),
+        ("etcdserverpb.KV/Range", owner.to_vec()),
+        ("etcdserverpb.KV/Put", vec![bytes(1, "k"), bytes(2, "v"), int(3, lease)]),
+        ("etcdserverpb.KV/DeleteRange", vec![bytes(1, "k")]),
+        ("etcdserverpb.KV/Txn", queue_txn("q", lease)),
+        ("etcdserverpb.Watch/Watch", vec![inside(1, &[bytes(1, "k")])]),
+        ("v3lockpb.Lock/Lock", vec![bytes(1, "l"), int(2, lease)]),
+        ("v3lockpb.Lock/Unlock", vec![bytes(1, format!("l/{lease:x}"))]),
+        ("v3electionpb.Election/Campaign", vec![bytes(1, "e"), int(2, lease), bytes(3, "v")]),
+        ("v3electionpb.Election/Leader", vec![bytes(1, "e")]),
+        ("v3electionpb.Election/Observe", vec![bytes(1, "e")]),
+        ("etcdserverpb.Auth/Authenticate", vec![bytes(1, "user"), bytes(2, "password")]),
+        ("grpc.health.v1.Health/Check", vec![bytes(1, "etcd")]),
+    ]
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u8, content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags, 0, 0, 0, stream], content].concat()
+}
+
+/// A header of HTTP/2 with a name that has this number; its value is not compressed.
+fn header(name: u8, value: &str) -> Vec<u8> {
+    [&[name, value.len() as u8], value.as_bytes()].concat()
+}
+
+/// A call over HTTP/2, as two frames of this stream.
+fn call(stream: u8, path: &str, fields: &[Field]) -> Vec<u8> {
+    // POST and http; then the path, the authority, and `content-type` have numbers, too.
+    let mut head = vec![0x83, 0x86];
+    head.extend(header(4, &format!("/{path}")));
+    head.extend(header(1, "doorway"));
+    head.extend([&[15, 16][..], &header(0, "application/grpc")[1..]].concat());
+    let head = frame(1, 4, stream, &head);
+    [head, frame(0, 1, stream, &framed(&message(fields)))].concat()
+}
+
+/// Connections of gRPC: one with each call, and one with all of them.
+fn grpc_requests(lease: i64) -> Vec<Vec<u8>> {
+    let calls = etcd_calls(lease);
+    let begin = [HTTP2, &frame(4, 0, 0, &[])].concat();
+    let one = calls.iter().map(|(path, fields)| [begin.clone(), call(1, path, fields)].concat());
+    let mut requests: Vec<_> = one.collect();
+    let numbered = calls.iter().zip((1..).step_by(2));
+    let all = numbered.flat_map(|((path, fields), stream)| call(stream, path, fields));
+    requests.push(begin.iter().copied().chain(all).collect());
+    requests
+}
+
+/// Requests of the JSON gateway, one of each path.
+fn gateway_requests(lease: i64) -> Vec<Vec<u8>> {
+    // The keys and names are `k`, `l`, `e` and a prefix, in base64.
+    let acquire = r#"{"compare":[{"key":"aw==","target":"CREATE","create_revision":"0"}],
+        "success":[{"request_put":{"key":"aw==","value":"bWluZQ==","lease":LEASE}}],
+        "failure":[{"request_range":{"key":"aw=="}}]}"#;
+    let release = r#"{"compare":[{"key":"aw==","target":"VALUE","value":"bWluZQ=="}],
+        "success":[{"request_delete_range":{"key":"aw=="}}]}"#;
+    let bodies = [
+        ("lease/grant", r#"{"TTL":1}"#),
+        ("lease/keepalive", r#"{"ID":LEASE}"#),
+        ("lease/timetolive", r#"{"ID":"LEASE","keys":true}"#),
+        ("lease/revoke", r#"{"ID":7}"#),
+        ("kv/txn", acquire),
+        ("kv/txn", release),
+        ("kv/range", r#"{"key":"aw=="}"#),
+        ("kv/range", r#"{"key":"AA==","range_end":"AA=="}"#),
+        ("kv/put", r#"{"key":"aw==","value":"dg==","lease":"LEASE"}"#),
+        ("kv/deleterange", r#"{"key":"aw=="}"#),
+        ("lock/lock", r#"{"name":"bA==","lease":LEASE}"#),
+        ("lock/unlock", r#"{"key":"bC8x"}"#),
+        ("election/campaign", r#"{"name":"ZQ==","lease":LEASE,"value":"dg=="}"#),
+        ("election/leader", r#"{"name":"ZQ=="}"#),
+        ("auth/authenticate", r#"{"name":"user","password":"password"}"#),
+    ];
+    let request = |(path, body): &(&str, &str)| {
+        let body = body.replace("LEASE", &lease.to_string());
+        http("POST", &format!("/v3/{path}"), &[], Some(&body))
+    };
+    bodies.iter().map(request).collect()
+}
+
+/// Whether an answer over HTTP/2 is complete: a call has ended, or the connection.
+fn is_answered(mut bytes: &[u8]) -> bool {
+    while let Some((head, rest)) = bytes.split_first_chunk::<9>() {
+        let [high, middle, low, kind, flags, ..] = *head;
+        let ends = matches!(kind, 0 | 1) && flags & 1 == 1 || matches!(kind, 3 | 7);
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+        if ends || rest.len() < length {
+            return ends;
+        }
+        bytes = &rest[length..];
+    }
+    false
+}
+
+/// Read the answer to a call over HTTP/2. If it is not complete, wait no longer than this for more.
+fn answer(stream: &mut UnixStream, silence: Duration) -> Vec<u8> {
+    stream.set_read_timeout(Some(silence)).expect("a time");
+    let (mut said, mut some) = (Vec::new(), [0; 4096]);
+    while !is_answered(&said)
+        && let Ok(count @ 1..) = stream.read(&mut some)
+    {
+        said.extend(&some[..count]);
+    }
+    said
+}
+
 /// A service, and how to start it again if a request has drained it.
 struct Target(Daemon);
 
 impl Target {
     fn new() -> Self {
-        let [listen] = addresses(1).try_into().expect("one");
-        Self(group::remote(&format!("[redis]\nlisten = \"{listen}\"\n")))
+        let [redis, etcd] = addresses(2).try_into().expect("two");
+        Self(group::remote(&format!(
+            "[redis]\nlisten = \"{redis}\"\n[etcd]\nlisten = \"{etcd}\"\n\
+             [limits]\nttl = \"1h\"\n"
+        )))
+    }
+
+    fn connect(&self) -> std::io::Result<UnixStream> {
+        connect(self.0.socket.trim_start_matches('@'))
+    }
+
+    /// A lease of an etcd client that lasts longer than the test.
+    fn lease(&self) -> i64 {
+        let grant = http("POST", "/v3/lease/grant", &[], Some(r#"{"TTL":3600}"#));
+        let granted = exchange(self.connect().expect("it listens"), &grant).expect(200);
+        granted["ID"].as_str().expect("a number").parse().expect("a number")
     }
 
     /// Send a request, and read until the connection ends. False if nobody listens.
     fn send(&self, bytes: &[u8]) -> bool {
-        let Ok(mut stream) = connect(self.0.socket.trim_start_matches('@')) else { return false };
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        let Ok(mut stream) = self.connect() else { return false };
         // A request that is refused early may find the connection closed.
         let _ = stream.write_all(bytes);
+        if bytes.starts_with(HTTP2) {
+            answer(&mut stream, OPEN);
+        }
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
         let _ = stream.shutdown(Shutdown::Write);
-        let mut answer = [0; 4096];
+        let mut some = [0; 4096];
         loop {
-            match stream.read(&mut answer) {
+            match stream.read(&mut some) {
                 Ok(0) => return true,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -316,12 +458,20 @@ fn number(variable: &str, default: u64) -> u64 {
 
 #[test]
 fn changed_requests_neither_end_the_service_nor_stop_it() {
-    let corpora = [frames(), http_requests(), redis_requests()];
     let mut target = Target::new();
+    let lease = target.lease();
+    let (grpc, gateway) = (grpc_requests(lease), gateway_requests(lease));
+    let corpora = [frames(), http_requests(), redis_requests(), grpc, gateway];
     for bytes in corpora.iter().flatten() {
         assert!(target.send(bytes), "the corpus itself is harmless: {}", bytes.escape_ascii());
     }
     target.serve().expect("and leaves nothing behind");
+    // The service understands the frames: its answer to the last kind of call is the message "I
+    // serve".
+    let mut stream = target.connect().expect("it listens");
+    stream.write_all(&corpora[3][etcd_calls(lease).len() - 1]).expect("it is taken");
+    let said = answer(&mut stream, PATIENCE);
+    assert!(said.windows(7).any(|it| it == [0, 0, 0, 0, 2, 8, 1]), "{}", said.escape_ascii());
     let seed = number("FUZZ_SEED", 1);
     for case in 0..number("FUZZ_CASES", CASES) {
         let mut random = Random(seed << 32 | case);

@@ -1,10 +1,11 @@
 //! One sample of each message.
 
 use doorway_protocol::{
-    Absent, Ask, Claim, Claims, ClientInfo, Code, DirectoryId, EtcdReport, Fence, Greeting, Hello,
-    Holder, Life, LockLine, LockReport, Locks, MembersReport, MembersRequest, Mode, Name,
-    NodeIdentity, NodeStatus, Opening, Refusal, Reply, Request, RuleTables, RulesReport, Scope,
-    SeatReport, SeatRole, SeatState, Secret, SessionId, Wait, Waiter, Welcome, put,
+    Absent, Ask, BackupSeat, Claim, Claims, ClientInfo, Code, DirectoryId, EtcdReport, Fence,
+    Greeting, GroupBackup, Hello, Holder, Life, LockLine, LockReport, Locks, MembersReport,
+    MembersRequest, Mode, Name, NodeIdentity, NodeStatus, Opening, Refusal, Reply, Request,
+    RuleTables, RulesReport, Scope, SeatReport, SeatRole, SeatState, Secret, SessionId, Wait,
+    Waiter, Welcome, put,
 };
 use serde::Serialize;
 
@@ -132,7 +133,27 @@ pub(crate) fn requests() -> Vec<Request> {
             },
         ),
         Request::InUse(name("deploy"), fence()),
+        Request::Members(27, restore()),
     ]
+}
+
+fn restore() -> MembersRequest {
+    let seat = BackupSeat {
+        name: "a".to_owned(),
+        address: "a.example:7001".to_owned(),
+        seat: "5eed".to_owned(),
+        voter: true,
+    };
+    let backup = GroupBackup {
+        group: "shop".to_owned(),
+        cluster: "0123456789abcdef".to_owned(),
+        view: 12,
+        lease_ms: 10_000,
+        seats: vec![seat],
+        rules: rules(),
+    };
+    let backup = Box::new(backup);
+    MembersRequest::Restore { backup, lease_ms: Some(5000), above: 14, check: true }
 }
 
 fn holder() -> Holder {

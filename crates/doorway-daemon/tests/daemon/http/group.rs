@@ -163,6 +163,25 @@ fn a_recording_of_a_lock_in_use_has_lines_of_every_member() {
 }
 
 #[test]
+fn a_recording_begins_with_who_is_inside_and_who_waits() {
+    let group = Group::start(RULES);
+    let [one, two, three] = &group.nodes[..] else { panic!("three nodes") };
+    let fence = acquire(one, "a", "holder");
+    let told = thread::scope(|scope| {
+        scope.spawn(|| acquire(two, "a", "waiter"));
+        until("the request waits", || get(two, "/v1/status")["waiting"] == 1);
+        let told = post(three, "/v1/locks/a/record", &json!({ "for_ms": 10 }));
+        post(one, "/v1/locks/a/release", &json!({ "fence": fence })).expect(200);
+        told
+    });
+    let lines = told.body.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line"));
+    let begun: Vec<Value> = lines.filter(|line| line["did"] == "begin").collect();
+    let inside = begun.iter().filter(|line| line["holders"][0]["node"] == "n1").count();
+    let waiting = begun.iter().filter(|line| line["waiting"] == "Exclusive").count();
+    assert_eq!((inside, waiting), (1, 1), "{}", told.body);
+}
+
+#[test]
 fn a_recording_says_which_members_are_missing() {
     let mut group = Group::start(RULES);
     acquire(&group.nodes[0], "a", "holder");

@@ -3,6 +3,8 @@
 use serde_json::json;
 
 use super::client::{exchange, request};
+use crate::common::Place;
+use crate::common::settings::settings;
 use crate::server::Server;
 
 #[test]
@@ -154,4 +156,26 @@ fn invalid_requests_are_explained_and_change_nothing() {
     server.get("/v1/locks?prefx=a").problem(400, "invalid", "prefx");
     server.get("/v1/locks?after=%00").problem(400, "invalid", "after");
     assert_eq!(server.service.held(), 1);
+}
+
+#[test]
+fn a_lease_without_end_needs_the_consent_of_the_node() {
+    let body = json!({ "ttl_ms": null });
+    let server = Server::new();
+    server.post("a", "acquire", &body).problem(403, "forbidden", "`endless = true` under [limits]");
+    let place = Place::new();
+    let mut settings = settings();
+    settings.limits.endless = true;
+    let forgetful = Server::start(&settings);
+    forgetful.post("a", "acquire", &body).problem(403, "forbidden", "it has no data directory");
+    settings.node.data = Some(place.path().to_owned());
+    let server = Server::start(&settings);
+    let lease = server.post("a", "acquire", &body).expect(200);
+    assert_eq!((&lease["ttl_ms"], &lease["expires_in_ms"]), (&json!(null), &json!(null)));
+    let fence = lease["fence"].as_str().unwrap();
+    let renewed = server.post("a", "renew", &json!({ "fence": fence })).expect(200);
+    assert_eq!(renewed["ttl_ms"], json!(null));
+    server.post("a", "acquire", &body).problem(409, "not-free", "not free");
+    assert!(server.release("a", fence));
+    assert_eq!(server.service.sessions(), 0);
 }

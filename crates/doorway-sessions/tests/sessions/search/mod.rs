@@ -3,6 +3,7 @@
 //! address of the node leads to another node for a while.
 
 mod mistakes;
+mod shared;
 mod world;
 
 use std::time::Duration;

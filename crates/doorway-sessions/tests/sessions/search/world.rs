@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashSet, FxHasher};
 
 use super::super::shell::Shell;
+use super::shared::Shared;
 use super::{Restart, Search, TTL};
 
 /// What must never happen.
@@ -75,11 +76,11 @@ pub(crate) enum Action {
 /// The state of everything.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct World {
-    shell: Shell,
+    shell: Shared<Shell>,
     /// Another node, which grants nothing, but lets clients reclaim what they held. It is there if
     /// the address of the node may lead to it.
-    other: Option<Box<Shell>>,
-    clients: [Client; 2],
+    other: Option<Shared<Shell>>,
+    clients: [Shared<Client>; 2],
     links: BTreeMap<Connection, Link>,
     now: Moment,
     spans: u8,
@@ -191,9 +192,10 @@ impl World {
             Shell::new(now, TTL, search.network, search.mistake)
         };
         Self {
-            shell,
-            other: (search.detours > 0).then(|| Box::new(Shell::bereft(now, TTL, search.mistake))),
-            clients: [0, 1].map(client),
+            shell: Shared::new(shell),
+            other: (search.detours > 0)
+                .then(|| Shared::new(Shell::bereft(now, TTL, search.mistake))),
+            clients: [0, 1].map(|who| Shared::new(client(who))),
             links: BTreeMap::new(),
             now,
             spans: search.spans,
@@ -291,7 +293,7 @@ impl World {
     pub(super) fn apply(&mut self, search: &Search, action: Action) -> Result<(), Wrong> {
         match action {
             Action::Connect(who) => {
-                let client = &mut self.clients[who];
+                let client = &mut *self.clients[who];
                 client.connects += 1;
                 let connection = Connection(2 * client.connects + who as u64);
                 client.link = Some(connection);
@@ -336,7 +338,7 @@ impl World {
             Action::Leave(who) => self.leave(who)?,
             Action::Ask(who) => {
                 let now = self.moment(who);
-                let client = &mut self.clients[who];
+                let client = &mut *self.clients[who];
                 client.part = Part::Waits;
                 client.rounds -= 1;
                 client.open.insert(client.machine.acquire(now, ask()));
@@ -441,7 +443,7 @@ impl World {
 
     fn leave(&mut self, who: usize) -> Result<(), Wrong> {
         let now = self.moment(who);
-        let client = &mut self.clients[who];
+        let client = &mut *self.clients[who];
         let Part::Inside(fence) = client.part else { return Ok(()) };
         if who == 0 {
             // The first client releases the lock, and waits for the answer.
@@ -489,9 +491,11 @@ impl World {
     /// Put what the node has written on its way.
     fn node_acted(&mut self) {
         for (connection, link) in &mut self.links {
-            let other = self.other.as_deref_mut().filter(|_| link.astray);
+            let other = self.other.as_mut().filter(|_| link.astray);
             let node = other.unwrap_or(&mut self.shell);
-            if let Some(bytes) = node.outgoing(*connection) {
+            if node.has_written(*connection)
+                && let Some(bytes) = node.outgoing(*connection)
+            {
                 let bytes = std::mem::take(bytes);
                 if !link.torn && !link.client_ended {
                     link.down.extend(frames(&bytes));
@@ -505,7 +509,7 @@ impl World {
         let now = self.moment(who);
         let mut done = false;
         let Self { clients, told, .. } = self;
-        let client = &mut clients[who];
+        let client = &mut *clients[who];
         client.unread = false;
         while let Some(event) = client.machine.event() {
             let number = match event {
@@ -606,7 +610,7 @@ impl World {
                 return Ok(());
             }
             // A client that is outside and asks for nothing keeps nobody waiting. It leaves last.
-            let idle = |client: &Client| matches!(client.part, Part::Gone | Part::Outside);
+            let idle = |client: &Shared<Client>| matches!(client.part, Part::Gone | Part::Outside);
             if world.clients.iter().all(idle) {
                 for who in 0..world.clients.len() {
                     if world.clients[who].part == Part::Outside {
@@ -622,7 +626,7 @@ impl World {
     }
 
     fn is_done(&self) -> bool {
-        let gone = |client: &Client| client.part == Part::Gone && client.open.is_empty();
+        let gone = |client: &Shared<Client>| client.part == Part::Gone && client.open.is_empty();
         self.clients.iter().all(gone)
             && self.links.is_empty()
             && self.shell.sessions.is_clean()

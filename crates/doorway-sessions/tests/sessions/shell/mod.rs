@@ -259,6 +259,11 @@ impl Shell {
         self.wires.get(&connection).is_some_and(|wire| wire.closing)
     }
 
+    /// Whether the node has something to write to a connection.
+    pub(crate) fn has_written(&self, connection: Connection) -> bool {
+        self.wires.get(&connection).is_some_and(|wire| wire.greeted && !wire.out.is_empty())
+    }
+
     /// The bytes that the node has to write to a connection.
     pub(crate) fn outgoing(&mut self, connection: Connection) -> Option<&mut Vec<u8>> {
         self.wires.get_mut(&connection).filter(|wire| wire.greeted).map(|wire| &mut wire.out)
@@ -460,6 +465,7 @@ pub(crate) fn setup(ttl: Duration) -> Setup {
         queue: 100,
         ttl,
         terraform_ttl: 10 * ttl,
+        endless: true,
         files: 1000,
     };
     let NodeIdentity { name: node, directory } = identity();

@@ -1,5 +1,6 @@
 //! Sessions step by step, in virtual time. The test plays the shell and the node.
 
+mod endless;
 mod kept;
 mod leases;
 mod limits;
@@ -269,7 +270,7 @@ fn lease(lock: &str, key: Option<&str>, ttl_ms: u32) -> Call {
     Call::Acquire(Box::new(LeaseAsk {
         ask: ask(lock),
         key: key.map(|key| LeaseKey::Request(key.to_owned())),
-        ttl_ms,
+        ttl_ms: Some(ttl_ms),
         unattended: false,
         label: String::new(),
         remote: true,

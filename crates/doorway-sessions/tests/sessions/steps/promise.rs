@@ -529,3 +529,27 @@ fn a_lease_of_unknown_length_is_no_lease() {
     let out = node.hello(0, connection, From::Here, Opening::New { ttl_ms: 500, life: CONNECTION });
     assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
 }
+
+#[test]
+fn a_group_keeps_a_lease_without_end_until_its_client_gives_it_up() {
+    let without_end = u64::from(u32::MAX);
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    let (connection, session) = node.open(0, From::Here, u32::MAX, Life::Lease);
+    let ask = node.acquire(0, connection, 1, "orders");
+    assert_eq!(held(&node.granted(1, ask, 1)), [(ask, without_end)], "also if it were shorter");
+    let fence = Fence::new(1, 1);
+    let out = node.kept(2, ask, without_end);
+    assert_eq!(told(&out), [(connection, Reply::Granted(1, fence))]);
+    assert!(node.pass(900_000).is_empty() && node.sessions.held() == 1);
+    // The node loses its membership, and the client does not know that.
+    node.step(900_000, Input::Lost { session, name: name("orders"), fence });
+    assert_eq!(node.sessions.held(), 0);
+    assert_eq!(dropped(&node.pass(4_000_000)), []);
+    let (_, out) = node.call(4_000_000, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [], "another client cannot give it up");
+    let visitor = node.connect(4_000_000, From::Here);
+    node.hello(4_000_000, visitor, From::Here, Opening::Visit);
+    let release = Request::Release(2, name("orders"), fence);
+    assert_eq!(dropped(&node.request(4_000_000, visitor, release)), [fence]);
+}

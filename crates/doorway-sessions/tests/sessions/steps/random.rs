@@ -88,7 +88,7 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
                 _ => Call::Acquire(Box::new(LeaseAsk {
                     ask,
                     key,
-                    ttl_ms: 900,
+                    ttl_ms: (!choice.is_multiple_of(7)).then_some(900),
                     unattended: choice.is_multiple_of(5),
                     label: String::new(),
                     remote: true,
@@ -113,6 +113,16 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
     shell.run(input);
 }
 
+/// Break the locks without end, and no others.
+fn break_endless(shell: &mut Shell) {
+    let is_endless = |session: u64| shell.sessions.expires(shell.now(), session).is_none();
+    let endless = shell.sessions.grants().filter(|(session, ..)| is_endless(*session));
+    let endless: Vec<_> = endless.map(|(_, lock, fence)| (lock.clone(), fence)).collect();
+    for (lock, fence) in endless {
+        shell.run(Input::Break { principal: principal(From::Here), lock, fence });
+    }
+}
+
 proptest! {
     #![proptest_config(crate::random())]
 
@@ -131,7 +141,8 @@ proptest! {
         shell.pass(shell.now().after(Duration::from_secs(5)));
         (0..PIDS).for_each(|pid| shell.process_ended(pid));
         shell.process_ended(42);
-        shell.pass(shell.now().after(Duration::from_secs(5)));
+        shell.pass(shell.now().after(Duration::from_secs(15)));
+        break_endless(&mut shell);
         prop_assert!(shell.sessions.is_clean(), "{:?}", shell.sessions);
         prop_assert!(shell.ledger.is_empty(), "{:?}", shell.ledger);
         prop_assert_eq!(shell.locks.held(), 0);

@@ -207,6 +207,33 @@ fn what_was_broken_while_claims_are_believed_cannot_be_claimed_again() {
     assert_eq!(welcome(&out).lost, [claim("a", 1)]);
 }
 
+/// Found by the simulation with seed 725324.
+#[test]
+fn a_claim_that_cannot_be_written_is_held_and_keeps_the_ledger_unsettled() {
+    let lacking = |former: &mut LedgerContents| former.lacking = true;
+    let settles = |out: &[Output]| out.iter().any(|it| matches!(it, Output::Settled));
+    let (mut node, _) = TestNode::new().restart(0, lacking);
+    let connection = node.connect(10, From::Network(1));
+    let out = node.resume_over(10, connection, From::Network(1), 7, vec![claim("a", 1)], vec![]);
+    let ask = asked(&out).expect("the client is believed");
+    node.step(10, Input::Granted(ask, Fence::new(1, 1)));
+    let out = node.step(10, Input::Written(ask, Err("the disk is full".to_owned())));
+    assert!(released(&out).is_empty() && told(&out).is_empty(), "the client is inside: {out:?}");
+    assert_eq!(node.sessions.held(), 1);
+    assert!(node.ledger.is_empty(), "what was written of it is erased");
+    let mut out = Vec::new();
+    for ms in (1000..=4000).step_by(1000) {
+        node.step(ms, Input::Heard(connection));
+        out.extend(node.pass(ms));
+    }
+    assert!(serves(&out) && !settles(&out), "the next process has to believe the client too");
+    let mut stopped = node.sessions.clone();
+    stopped.step(at(4050), Input::Stop, &mut Vec::new());
+    assert!(!stopped.is_settled(), "also if this one stops gracefully");
+    node.request(4100, connection, Request::Release(9, name("a"), Fence::new(1, 1)));
+    assert!(settles(&node.pass(5000)) && node.sessions.is_settled(), "nothing is missing any more");
+}
+
 #[test]
 fn a_session_that_claims_two_locks_is_written_once() {
     let lacking = |former: &mut LedgerContents| former.lacking = true;
