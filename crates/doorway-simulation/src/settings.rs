@@ -240,6 +240,8 @@ pub(crate) struct Settings {
     pub(crate) faults: Vec<(Fault, u64)>,
     /// When the faults end.
     pub(crate) heals: u64,
+    /// Whether the disk of a node is full while the node believes the claims of its clients.
+    pub(crate) fills: bool,
 }
 
 impl Settings {
@@ -255,16 +257,10 @@ impl Settings {
         let smallest = if agreed.is_some() { 1 } else { nodes };
         let algorithm = algorithm(random, smallest..=nodes);
         let permits = random.between(2, 3) as u32;
-        let mut rules = vec![("rw".to_owned(), "readers-writers".to_owned(), 1)];
-        if alone {
-            rules.extend((2..4).map(|k| (format!("%k/{k}/"), "raymond-k".to_owned(), k)));
-        } else {
-            rules.push(("slots".to_owned(), "raymond-k".to_owned(), permits));
-        }
-        rules.push((String::new(), algorithm.to_owned(), 1));
+        let rules = rules(alone, permits, algorithm);
         let keeps = random.percent(40);
         let locks = locks(random, if keeps { 8 } else { 4 }, permits);
-        let ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
+        let mut ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
         let count = random.between(2, 4) as usize * nodes.min(2);
         // No client may count on a lock for longer than on the lease of its node.
         let lease = agreed.as_ref().map(|agreed| Duration::from_millis(agreed.lease_ms.into()));
@@ -302,6 +298,11 @@ impl Settings {
         if keeps {
             keep(&mut dice, &mut clients, locks.len());
         }
+        let fills = alone && !remote && dice.percent(20);
+        if fills {
+            ttl = Duration::from_secs(2);
+            faults = fill(&mut dice, &mut clients, ttl, length);
+        }
         Self {
             nodes,
             agreed,
@@ -317,6 +318,7 @@ impl Settings {
             lossy: *random.pick(&[0, 0, 2, 20]),
             faults,
             heals: length,
+            fills,
         }
     }
 
@@ -353,6 +355,18 @@ fn algorithm(random: &mut Random, sizes: RangeInclusive<usize>) -> &'static str 
     algorithms.retain(|name| sizes.clone().all(|size| Rule::new(name, size, 1, 1).is_ok()));
     let any = |random: &mut Random| algorithms[random.below(algorithms.len() as u64) as usize];
     if random.percent(40) { "carvalho-roucairol" } else { any(random) }
+}
+
+/// The rules of the locks of a run.
+fn rules(alone: bool, permits: u32, algorithm: &str) -> Vec<(String, String, u32)> {
+    let mut rules = vec![("rw".to_owned(), "readers-writers".to_owned(), 1)];
+    if alone {
+        rules.extend((2..4).map(|k| (format!("%k/{k}/"), "raymond-k".to_owned(), k)));
+    } else {
+        rules.push(("slots".to_owned(), "raymond-k".to_owned(), permits));
+    }
+    rules.push((String::new(), algorithm.to_owned(), 1));
+    rules
 }
 
 /// The locks of a run.
@@ -401,6 +415,23 @@ fn keep(dice: &mut Random, clients: &mut [ClientSetting], locks: usize) {
             client.ttl = Duration::from_millis(dice.magnitude(1000, 10_000));
         }
     }
+}
+
+/// The faults of a run in which a disk is full while its node believes the claims of clients. The
+/// clients are on other machines, so that they outlive the crash of this one, and they are inside
+/// for about as long as the node waits for them.
+fn fill(
+    dice: &mut Random,
+    clients: &mut [ClientSetting],
+    ttl: Duration,
+    length: u64,
+) -> Vec<(Fault, u64)> {
+    for client in clients {
+        (client.local, client.life, client.ttl) = (false, LifeSetting::Connection, ttl);
+        client.holds = dice.between(2 * SECOND, 4 * SECOND);
+    }
+    let faults = [Fault::CrashMachine, Fault::KillNode, Fault::Break];
+    faults.map(|fault| (fault, length / dice.between(4, 16))).to_vec()
 }
 
 /// How wrong the clocks of each machine are.

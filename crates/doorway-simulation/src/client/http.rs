@@ -194,7 +194,7 @@ impl Client {
                 let lease = LeaseAsk {
                     ask: request.ask.clone(),
                     key: request.key.clone().map(LeaseKey::Request),
-                    ttl_ms: request.ttl.as_millis() as u32,
+                    ttl_ms: Some(request.ttl.as_millis() as u32),
                     unattended: false,
                     label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,

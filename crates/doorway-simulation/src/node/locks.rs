@@ -105,6 +105,8 @@ impl Node {
             let what = NodeEvent::Lost(lost.session, lost.lock, lost.fence);
             context.node(context.random.clone().between(0, 20_000), id, start, what);
         }
+        // Clients of other processes hear by `wanted` or `lost` that they keep a lock no longer.
+        effects.revoked.clear();
         for lock in effects.wanted.drain(..) {
             log!(context, "n{id} wants {lock} back");
             let after = context.random.clone().between(0, 20_000);

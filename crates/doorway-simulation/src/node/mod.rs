@@ -262,7 +262,7 @@ impl Node {
     fn halt(&mut self, context: &mut Context) {
         self.end_views(context);
         let Some(process) = &mut self.process else { return };
-        process.ledger.close(process.serving);
+        process.ledger.close(process.sessions.is_settled());
         self.settle(context);
         self.kill(context);
     }

@@ -105,6 +105,7 @@ fn setup(node: usize, directory: DirectoryId, settings: &Settings) -> Setup {
             queue: 1000,
             ttl: settings.ttl,
             terraform_ttl: settings.ttl,
+            endless: false,
             files: 10_000,
         },
         outstanding: 1000,

@@ -57,11 +57,24 @@ impl World {
         let started = self.nodes[node].start(&mut self.context);
         if started {
             self.runs(Lane::Node(node));
+            self.fill_disk(node);
         } else {
             if self.nodes[node].disk.borrow().crash_in_sync {
                 self.crash(node);
             }
             self.context.queue.push(now + SECOND, Event::StartNode(node));
+        }
+    }
+
+    /// In some runs a disk is full while its node believes the claims of clients.
+    fn fill_disk(&mut self, node: usize) {
+        let it = &self.nodes[node];
+        let believes = it.process.as_ref().is_some_and(|it| it.sessions.reclaiming().is_some());
+        if self.context.settings.fills && believes {
+            log!(self.context, "the disk of n{node} is full");
+            it.disk.borrow_mut().full = true;
+            let mended = self.context.now + self.context.settings.deadline();
+            self.context.queue.push(mended, Event::MendDisk(node));
         }
     }
 
