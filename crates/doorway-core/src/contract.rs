@@ -182,8 +182,9 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// would ever be equal and a search would never end.
     ///
     /// The rewriting must be exact: the group before and the group after can take the same steps,
-    /// now and later. The one exception is a message that would change nothing on arrival: it may
-    /// be dropped.
+    /// now and later. The one exception is a message that would change nothing on arrival, or only
+    /// cause other messages of this kind: it may be dropped. The messages that stay keep their
+    /// order, over all channels.
     fn settle(_group: &Group, _snapshot: &mut Snapshot<Self>) {}
 }
 

@@ -72,6 +72,17 @@ pub enum What {
     Violate(Violation),
 }
 
+/// How a node stands before the first event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// How many permits it holds.
+    pub held: u32,
+    /// The mode in which it is inside; meaningful while `held` is not zero.
+    pub mode: Mode,
+    /// The mode in which it waits, if it does.
+    pub waiting: Option<Mode>,
+}
+
 /// A recorded run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
@@ -84,6 +95,9 @@ pub struct Trace {
     /// The unit of time, for the axis: "steps", "message delays" (simulator) or "milliseconds"
     /// (recording).
     pub unit: &'static str,
+    /// The nodes that are inside or wait before the first event, as far as that is known. Only
+    /// recordings of a lock in use tell it.
+    pub opening: BTreeMap<NodeId, Opening>,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,
     /// The state of the acting node after the event at an index, as text. Only scripts and
@@ -101,6 +115,7 @@ impl Trace {
             size,
             names: Vec::new(),
             unit: "steps",
+            opening: BTreeMap::new(),
             events: Vec::new(),
             states: BTreeMap::new(),
             begin: Vec::new(),

@@ -68,8 +68,9 @@ macro_rules! algorithms {
     ($($module:ident: $($algorithm:ident),+;)+) => {
         $(pub mod $module;)+
 
-        /// All algorithms.
-        pub const ALL: &[Entry] = &[$($(Entry {
+        /// All algorithms. A `static`, because a program would have the texts of a `const` once for
+        /// each crate that uses it.
+        pub static ALL: &[Entry] = &[$($(Entry {
             info: <$module::$algorithm as crate::Algorithm>::INFO,
             source: include_str!(concat!(stringify!($module), ".rs")),
             file: concat!(stringify!($module), ".rs"),

@@ -173,8 +173,9 @@ impl<A: Algorithm> Algorithm for OnePass<A> {
         }
     }
 
-    /// The numbers of the pass are few: every node asks once in it. Those of the token algorithm
-    /// are settled when all nodes know of the token.
+    /// The numbers of the pass are few: every node asks once in it. The token algorithm is settled
+    /// when all nodes know of the token. No message of the pass and no MADE changes anything then:
+    /// a REQUEST is answered with MADE, and the others do nothing.
     fn settle(group: &Group, snapshot: &mut Snapshot<Self>) {
         let token = |node: &Self| match &node.stage {
             Stage::Begun(maker, token) => Some((*maker, token.clone())),
@@ -184,24 +185,22 @@ impl<A: Algorithm> Algorithm for OnePass<A> {
             return;
         };
         let Some(maker) = tokens.first().map(|(maker, _)| *maker) else { return };
-        let (mut mail, mut others) = (Vec::new(), Vec::new());
-        for Mail { id, from, to, message } in core::mem::take(&mut snapshot.mail) {
-            match message {
-                Message::Token(_, message) => mail.push(Mail { id, from, to, message }),
-                // These do nothing where the token is known.
-                Message::Made(_) | Message::Pass(ricart_agrawala::Message::Reply) => {}
-                message @ Message::Pass(_) => others.push(Mail { id, from, to, message }),
-            }
-        }
-        let (crashes, withdrawals) = (snapshot.crashes, snapshot.withdrawals);
-        let nodes = tokens.into_iter().map(|(_, token)| token).collect();
-        let mut settled = Snapshot { nodes, mail, crashes, withdrawals };
+        let of_token = |Mail { id, from, to, message }| match message {
+            Message::Token(_, message) => Some(Mail { id, from, to, message }),
+            Message::Pass(_) | Message::Made(_) => None,
+        };
+        let mut settled = Snapshot {
+            nodes: tokens.into_iter().map(|(_, token)| token).collect(),
+            mail: core::mem::take(&mut snapshot.mail).into_iter().filter_map(of_token).collect(),
+            crashes: snapshot.crashes,
+            withdrawals: snapshot.withdrawals,
+        };
         A::settle(group, &mut settled);
         for (node, token) in snapshot.nodes.iter_mut().zip(settled.nodes) {
             node.stage = Stage::Begun(maker, token);
         }
         let wrap = |mail: Mail<A::Message>| mail.map(|message| Message::Token(maker, message));
-        snapshot.mail = settled.mail.into_iter().map(wrap).chain(others).collect();
+        snapshot.mail = settled.mail.into_iter().map(wrap).collect();
     }
 }
 

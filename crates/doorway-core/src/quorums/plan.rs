@@ -87,7 +87,10 @@ impl FromStr for Plan {
             };
         }
         if !Self::is_by_hand(text) {
-            return text.parse().map(Self::Kind);
+            let more = |error: String| {
+                format!("{error}, triangle:1, triangle:2, or quorums by hand, as in {EXAMPLE}")
+            };
+            return text.parse().map(Self::Kind).map_err(more);
         }
         let sets = text.split(';').map(set).collect::<Result<_, _>>()?;
         Ok(Self::Sets(sets))
@@ -146,6 +149,7 @@ mod tests {
     fn a_text_that_is_no_plan_is_answered_with_one_that_is() {
         for (text, hint) in [
             ("gird", "grid"),
+            ("grid:3", "triangle:1, triangle:2, or quorums by hand, as in 1,2,3;2,3;3"),
             ("triangle:3", "triangle:1"),
             ("1,2;x", EXAMPLE),
             ("1,2;", EXAMPLE),

@@ -156,7 +156,7 @@ fn finding(
 fn breaks(report: &Report) -> Result<bool, (Property, usize)> {
     match &report.verdict {
         Verdict::Holds => Ok(true),
-        Verdict::NotExhausted => Ok(false),
+        Verdict::NotExhausted | Verdict::Unconfirmed { .. } => Ok(false),
         Verdict::Violated { trace, cycle, violation } => {
             Err((Property::violated_by(violation), trace.len() + cycle.len()))
         }

@@ -136,7 +136,7 @@ impl Case {
 
     /// Run the check, or go on with it. If it stops before its end, `file` keeps what is known, and
     /// the next call with this case and this file goes on from there. The file is removed when the
-    /// check has ended.
+    /// check has ended. The first progress that `watch` gets is that of the earlier calls.
     pub fn resume(
         &self,
         file: &Path,

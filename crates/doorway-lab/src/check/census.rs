@@ -265,11 +265,22 @@ pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
     }
 }
 
+/// Why nodes that ask for ever have infinitely many settled worlds if one pass of `ricart-agrawala`
+/// makes the token of this algorithm; `None` if they have finitely many.
+pub fn why_endless_after_one_pass(name: &str, size: usize) -> Option<&'static str> {
+    let asks_all = matches!(name, "ricart-agrawala-token" | "suzuki-kasami");
+    (asks_all && size > 2).then_some(
+        "requests pile up on their way to a node that does not know of the token yet, and the \
+         first of them that arrives tells it",
+    )
+}
+
 /// The counts at the end of a row, and why the search did not end, if it did not.
 pub fn counts(info: &Info, attempt: &Attempt, report: &Report, seconds: f64) -> Vec<String> {
     let progress = report.progress;
     let why = match (&report.verdict, why_endless(info, attempt)) {
         (Verdict::Holds | Verdict::Violated { .. }, _) => "",
+        (Verdict::Unconfirmed { .. }, _) => "`settle` is wrong",
         (Verdict::NotExhausted, Some(why)) => why,
         (Verdict::NotExhausted, None) => "finitely many, but more than the limit",
     };
@@ -291,6 +302,7 @@ pub fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
     let known = [Exclusion, Refusal, Stuck, Starvation].map(|property| match &report.verdict {
         Verdict::Holds => "holds".to_owned(),
         Verdict::NotExhausted => "not exhausted".to_owned(),
+        Verdict::Unconfirmed { .. } => "unconfirmed".to_owned(),
         Verdict::Violated { trace, cycle, violation } => {
             let broken = Property::violated_by(violation) == property;
             let steps = trace.len() + cycle.len();

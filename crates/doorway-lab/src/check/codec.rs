@@ -124,7 +124,8 @@ impl<'w> WorldCodec<'w> {
         }
         for (from, _, messages) in parts.channels {
             let letters = messages.into_iter().map(|message| known.letters.intern((from, message)));
-            tables.intern_channel(letters.collect());
+            let letters = letters.collect();
+            tables.intern_channel(letters, &|letter| known.letters.hash(letter));
         }
         tables.undetected.intern(parts.undetected);
         drop(known);
@@ -209,6 +210,11 @@ impl WorldCodec<'_> {
             held,
             readers: if member.mode() == Mode::Shared { held } else { 0 },
         }
+    }
+
+    /// A hash of the message and its sender that does not depend on their number.
+    pub(super) fn letter_hash(&self, letter: u32) -> u64 {
+        self.known().letters.hash(letter)
     }
 
     /// Does the message of `letter` come before that of `other`, or are they equal?

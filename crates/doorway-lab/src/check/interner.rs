@@ -8,7 +8,8 @@ use rustc_hash::FxBuildHasher;
 /// The values of one type that were met so far.
 ///
 /// Each has a number, which depends on the order in which values are met, and a hash, which depends
-/// on the value only.
+/// on the value only. A value that has numbers of other values in it needs a hash of those values
+/// ([`Self::intern_hashed`]).
 #[derive(Debug)]
 pub(super) struct Interner<T> {
     values: IndexSet<T, FxBuildHasher>,
@@ -22,11 +23,14 @@ impl<T: Hash + Eq> Interner<T> {
 
     /// The number of a value, which is stored if it is new.
     pub(super) fn intern(&mut self, value: T) -> u32 {
+        self.intern_hashed(value, hash)
+    }
+
+    /// The number of a value, which is stored with this hash if it is new.
+    pub(super) fn intern_hashed(&mut self, value: T, hash: impl FnOnce(&T) -> u64) -> u32 {
         let (number, new) = self.values.insert_full(value);
         if new {
-            let mut hasher = DefaultHasher::new();
-            self.values[number].hash(&mut hasher);
-            self.hashes.push(hasher.finish());
+            self.hashes.push(hash(&self.values[number]));
         }
         number as u32
     }
@@ -55,4 +59,11 @@ impl<T: Hash + Eq + Clone> Interner<T> {
         self.values.extend(other.values[known..].iter().cloned());
         self.hashes.extend_from_slice(&other.hashes[known..]);
     }
+}
+
+/// A hash of a value that is the same in every process.
+pub(super) fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -32,7 +32,7 @@ mod waits;
 
 use doorway_core::{NodeId, Phase};
 pub use doorway_search::{Deed, End, KeptError, Model, Progress, Scope, Successors, Tag, search};
-use doorway_search::{Search, fair_round};
+use doorway_search::{Lasso, Search, fair_round};
 
 pub use case::{Case, History, Property};
 pub use codec::Judge;
@@ -63,6 +63,22 @@ pub enum Verdict {
     },
     /// The search reached its limit or was stopped, so nothing is known.
     NotExhausted,
+    /// The search found a violation in a settled world, but the algorithm does not show it from the
+    /// first world on. So [`Algorithm::settle`](doorway_core::Algorithm::settle) is wrong, and
+    /// nothing is known.
+    Unconfirmed {
+        /// The number of steps after which the search found the violation.
+        steps: usize,
+    },
+}
+
+/// What a user is told about [`Verdict::Unconfirmed`].
+pub fn unconfirmed(steps: usize) -> String {
+    format!(
+        "the search found a violation after {steps} steps, but the algorithm does not show it when \
+         these steps are taken; the algorithm's `settle` is wrong, and nothing is known; please \
+         report this"
+    )
 }
 
 /// What a check found, and how much it looked at.
@@ -164,13 +180,19 @@ impl<'a> Check<'a> {
             Some(file) => file.open(&packed, scope)?,
             None => Search::new(&packed, scope),
         };
+        if file.is_some() {
+            // The search asks again after its first round, so that every run makes some progress.
+            let _ = watch(&search.progress());
+        }
         let end = search.run(watch);
         let report = self.judge(&codec, &packed, &search, end, watch);
         if let Some(file) = file {
             match report.verdict {
                 Verdict::NotExhausted => file.keep(&search)?,
                 // The verdict counts more than a file that stays.
-                Verdict::Holds | Verdict::Violated { .. } => drop(file.remove()),
+                Verdict::Holds | Verdict::Violated { .. } | Verdict::Unconfirmed { .. } => {
+                    drop(file.remove());
+                }
             }
         }
         Ok(report)
@@ -189,13 +211,8 @@ impl<'a> Check<'a> {
         match end {
             End::Limit | End::Stopped => report(Verdict::NotExhausted, None),
             End::Wrong(steps) => {
-                let (world, trace, violation) = codec.trail(self.world, &steps);
-                let violation = violation
-                    .filter(|violation| self.targets.is(violation))
-                    .or_else(|| world.stuck().filter(|_| self.targets.stuck))
-                    .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))
-                    .expect("the search ended at a violation");
-                report(Verdict::Violated { trace, cycle: Vec::new(), violation }, None)
+                let unconfirmed = Verdict::Unconfirmed { steps: steps.len() };
+                report(self.replay(codec, &steps).unwrap_or(unconfirmed), None)
             }
             End::Exhausted if !self.waiting => report(Verdict::Holds, None),
             End::Exhausted => {
@@ -207,6 +224,26 @@ impl<'a> Check<'a> {
                 }
             }
         }
+    }
+
+    /// Take the steps of the search from the first world on, without settling. `None` if that does
+    /// not end at a violation.
+    fn replay(&self, codec: &WorldCodec<'_>, steps: &[u32]) -> Option<Verdict> {
+        let (world, trace, violation) = codec.trail(self.world, steps)?;
+        let violation = violation
+            .filter(|violation| self.targets.is(violation))
+            .or_else(|| world.stuck().filter(|_| self.targets.stuck))
+            .or_else(|| self.judge.and_then(|judge| judge(&world)).map(Violation::Claim))?;
+        Some(Verdict::Violated { trace, cycle: Vec::new(), violation })
+    }
+
+    /// Take the steps to a lasso and those of its round from the first world on, without settling.
+    /// `None` if these steps cannot be taken.
+    fn replay_lasso(&self, codec: &WorldCodec<'_>, way: &[u32], lasso: &Lasso) -> Option<Verdict> {
+        let (there, trace, _) = codec.trail(self.world, way)?;
+        let (_, cycle, _) = codec.trail(&there, &lasso.round)?;
+        let violation = Violation::Starved(NodeId(lasso.node as u32));
+        Some(Verdict::Violated { trace, cycle, violation })
     }
 
     /// Look for starvation and measure overtaking. `None` if the check was stopped.
@@ -230,9 +267,8 @@ impl<'a> Check<'a> {
         let Some(lasso) = fair_round(search, &duties, rounds) else {
             return Some((Verdict::Holds, waiting));
         };
-        let (there, trace, _) = codec.trail(self.world, &search.way(lasso.state));
-        let (_, cycle, _) = codec.trail(&there, &lasso.round);
-        let violation = Violation::Starved(NodeId(lasso.node as u32));
-        Some((Verdict::Violated { trace, cycle, violation }, waiting))
+        let way = search.way(lasso.state);
+        let unconfirmed = Verdict::Unconfirmed { steps: way.len() + lasso.round.len() };
+        Some((self.replay_lasso(codec, &way, &lasso).unwrap_or(unconfirmed), waiting))
     }
 }

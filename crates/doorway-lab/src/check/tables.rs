@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 
 use super::codec::WorldCodec;
-use super::interner::Interner;
+use super::interner::{Interner, hash};
 
 /// What the model needs to know about a place, without looking at the node's state.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ impl Tables {
             puts: IndexMap::default(),
         };
         // Number 0 is the empty channel, and the empty list of undetected crashes.
-        tables.intern_channel(Vec::new());
+        tables.intern_channel(Vec::new(), &|letter| letter.into());
         tables.undetected.intern(Vec::new());
         tables
     }
@@ -149,7 +149,7 @@ impl Tables {
             Channel::Unordered => letters.partition_point(|other| codec.precedes(*other, letter)),
         };
         letters.insert(at, letter);
-        let longer = self.intern_channel(letters);
+        let longer = self.intern_channel(letters, &|letter| codec.letter_hash(letter));
         self.puts.insert(key(channel, letter), longer);
     }
 
@@ -159,7 +159,13 @@ impl Tables {
         self.facts.extend(new.map(|place| codec.facts(place)));
     }
 
-    pub(super) fn intern_channel(&mut self, letters: Vec<u32>) -> u32 {
+    /// The number of a channel with these letters. Its hash is one of the hashes of the letters,
+    /// because their numbers are not the same in every run.
+    pub(super) fn intern_channel(
+        &mut self,
+        letters: Vec<u32>,
+        letter_hash: &dyn Fn(u32) -> u64,
+    ) -> u32 {
         if let Some(known) = self.channels.find(&letters) {
             return known;
         }
@@ -173,10 +179,13 @@ impl Tables {
             }
             let mut rest = letters.clone();
             let letter = rest.remove(index);
-            deliveries.push(Delivery { letter, rest: self.intern_channel(rest) });
+            deliveries.push(Delivery { letter, rest: self.intern_channel(rest, letter_hash) });
         }
         self.deliveries.push(deliveries);
-        self.channels.intern(letters)
+        let content = |letters: &Vec<u32>| {
+            hash(&letters.iter().map(|letter| letter_hash(*letter)).collect::<Vec<u64>>())
+        };
+        self.channels.intern_hashed(letters, content)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{AnyAlgorithm, FOREVER, Limits, World};
 
 /// Walk at random, and compare at each world what the world and its packed form say can happen
 /// next.
+#[derive(Clone, Copy)]
 struct Compare {
     channel: Channel,
     acquires: u32,
@@ -100,8 +101,54 @@ fn a_packed_world_behaves_like_the_world() {
             for (acquires, faults) in [(2, false), (2, true), (FOREVER, false)] {
                 let compare = Compare { channel, acquires, faults };
                 algorithms::with(entry.info.name, compare).expect("a name of the list");
+                algorithms::with_one_pass(entry.info.name, compare);
             }
         }
+    }
+}
+
+/// The fingerprint of a world does not depend on the worlds that were met before it, so that a
+/// search can go on in another process.
+struct PrintInAnyOrder;
+
+impl Task for PrintInAnyOrder {
+    type Output = ();
+
+    fn run<A: Algorithm>(self) {
+        let group = Arc::new(A::INFO.group(3, &Shape::default()).expect("three nodes"));
+        let limits = Limits::reliable(&group, FOREVER);
+        let first =
+            World::new(AnyAlgorithm::of::<A>(), group, &Start::default(), A::INFO.channel, limits);
+        let mut dice = Dice::new(1);
+        let mut worlds = vec![first.settled()];
+        for _ in 0..60 {
+            let mut next = worlds[worlds.len() - 1].clone();
+            let choices = next.choices();
+            let Some(last) = choices.len().checked_sub(1) else { break };
+            if next.apply(choices[dice.below(last + 1)]).violation.is_some() {
+                break;
+            }
+            worlds.push(next.settled());
+        }
+        let prints = |worlds: &mut dyn Iterator<Item = &World>| {
+            let codec = WorldCodec::new(&first, SearchTargets::default(), true, None);
+            let packed = codec.packed();
+            let print = |world| {
+                let row = codec.pack(&mut packed.tables_mut(), world);
+                packed.print(&packed.tables(), &row)
+            };
+            worlds.map(print).collect::<Vec<u64>>()
+        };
+        let mut backwards = prints(&mut worlds.iter().rev());
+        backwards.reverse();
+        assert_eq!(prints(&mut worlds.iter()), backwards, "{}", A::INFO.name);
+    }
+}
+
+#[test]
+fn a_fingerprint_does_not_depend_on_what_was_met_before() {
+    for entry in ALL {
+        algorithms::with(entry.info.name, PrintInAnyOrder).expect("a name of the list");
     }
 }
 

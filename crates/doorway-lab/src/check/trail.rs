@@ -7,7 +7,8 @@ use crate::{Choice, Violation, World};
 
 impl WorldCodec<'_> {
     /// Follow steps of the search, given by their ordinals, from a world. Returns the world at
-    /// their end, the choices that lead there, and what the last of them violated.
+    /// their end, the choices that lead there, and what the last of them violated; `None` if the
+    /// world has no such step.
     ///
     /// A settled world has dropped the messages that can no longer change anything. In the real
     /// world such a message is delivered as soon as it would be dropped. From then on both worlds
@@ -16,17 +17,17 @@ impl WorldCodec<'_> {
         &self,
         from: &World,
         steps: &[u32],
-    ) -> (World, Vec<Choice>, Option<Violation>) {
+    ) -> Option<(World, Vec<Choice>, Option<Violation>)> {
         let mut world = from.clone();
         let mut choices = self.deliver_dropped(&mut world);
         let mut violation = None;
         for ordinal in steps {
-            let choice = world.choices()[*ordinal as usize];
+            let choice = *world.choices().get(*ordinal as usize)?;
             choices.push(choice);
             violation = world.apply(choice).violation;
             choices.extend(self.deliver_dropped(&mut world));
         }
-        (world, choices, violation)
+        Some((world, choices, violation))
     }
 
     fn deliver_dropped(&self, world: &mut World) -> Vec<Choice> {

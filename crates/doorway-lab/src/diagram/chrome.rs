@@ -36,7 +36,7 @@ pub(super) fn render(trace: &Trace) -> String {
         }));
     }
     // Stays come before messages: of two slices that begin together, the outer must come first.
-    for stay in story::stays(&trace.events) {
+    for stay in story::stays(trace, &trace.events) {
         list.push(json!({
             "ph": "X", "pid": 1, "tid": thread(stay.node), "cat": "stay",
             "name": stay.standing.name(),

@@ -22,7 +22,7 @@ pub(super) fn render(trace: &Trace) -> String {
     let events = trace.events.as_slice();
     let flights = story::flights(events);
     let cast = story::cast(trace.size, events, MAX_PARTICIPANTS);
-    let mut standings = story::opening(events);
+    let mut standings = story::opening(trace, events);
     let people =
         cast.iter().map(|node| format!("  participant n{node} as {}\n", plain(&trace.name(*node))));
     let people = people.collect::<Vec<_>>().concat();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use doorway_core::{Mode, NodeId};
 
 use crate::canvas::number;
-use crate::trace::{Event, What};
+use crate::trace::{Event, Opening, What};
 use crate::{Trace, Violation};
 
 /// The state of a node as a picture shows it: outside, waiting, inside or crashed.
@@ -60,9 +60,9 @@ impl Standing {
     }
 }
 
-/// The state of each node before the first event. A node that leaves without having entered was
-/// inside from the beginning.
-pub(super) fn opening(events: &[Event]) -> BTreeMap<NodeId, Standing> {
+/// The state of each node before the first event, if the trace tells it. Otherwise a node that
+/// leaves without having entered was inside from the beginning.
+pub(super) fn opening(trace: &Trace, events: &[Event]) -> BTreeMap<NodeId, Standing> {
     let mut balances = BTreeMap::<NodeId, (i64, i64)>::new();
     for event in events {
         let (balance, least) = balances.entry(event.node).or_default();
@@ -71,7 +71,10 @@ pub(super) fn opening(events: &[Event]) -> BTreeMap<NodeId, Standing> {
     }
     let held = |least: i64| u32::try_from(-least).unwrap_or_default();
     let standing = |least| Standing { held: held(least), ..Standing::default() };
-    balances.into_iter().map(|(node, (_, least))| (node, standing(least))).collect()
+    let told = trace.opening.iter().map(|(node, Opening { held, mode, waiting })| {
+        (*node, Standing { waiting: *waiting, held: *held, mode: *mode, crashed: false })
+    });
+    balances.into_iter().map(|(node, (_, least))| (node, standing(least))).chain(told).collect()
 }
 
 /// A stretch of time that a node spent waiting or inside.
@@ -87,10 +90,10 @@ pub(super) struct Stay {
 
 /// Every stay, in the order in which they end. A wait of length zero is left out; a visit of
 /// length zero is kept.
-pub(super) fn stays(events: &[Event]) -> Vec<Stay> {
+pub(super) fn stays(trace: &Trace, events: &[Event]) -> Vec<Stay> {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Vec::new() };
     let begin = |(node, standing)| (node, (first.at, standing));
-    let mut now: BTreeMap<_, _> = opening(events).into_iter().map(begin).collect();
+    let mut now: BTreeMap<_, _> = opening(trace, events).into_iter().map(begin).collect();
     let mut stays = Vec::new();
     let mut close = |node, since, until, open: bool, standing: Standing| {
         if standing.held > 0 || (standing.busy() && (open || until > since)) {

@@ -105,7 +105,7 @@ impl<'a> Drawing<'a> {
             17..=32 => 30.0,
             _ => 22.0,
         };
-        let stays = story::stays(events);
+        let stays = story::stays(trace, events);
         let alarms = alarms(trace, events, &axis, right);
         let rows = alarms.iter().filter_map(|alarm| alarm.row).max().map_or(0, |row| row + 1);
         let top = 66.0 + ROW * rows as f64 + spacing / 2.0;

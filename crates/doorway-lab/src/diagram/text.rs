@@ -21,7 +21,7 @@ const KEY: &str = "│ outside   ░ waiting   █ inside   ▒ inside, shared  
 /// The trace for a terminal. A column shows the state of its node after the event.
 pub(super) fn render(trace: &Trace, state: &[String]) -> String {
     let flights = story::flights(&trace.events);
-    let mut standings = story::opening(&trace.events);
+    let mut standings = story::opening(trace, &trace.events);
     let (columns, left_out) = columns(trace);
     let times: Vec<_> = times(&trace.events);
     let width = times.iter().map(String::len).max().unwrap_or(0).max("time".len());

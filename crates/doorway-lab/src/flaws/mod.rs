@@ -62,7 +62,7 @@ impl Finding {
     pub fn violation(&self) -> Option<&Violation> {
         match &self.report.verdict {
             Verdict::Violated { violation, .. } => Some(violation),
-            Verdict::Holds | Verdict::NotExhausted => None,
+            Verdict::Holds | Verdict::NotExhausted | Verdict::Unconfirmed { .. } => None,
         }
     }
 

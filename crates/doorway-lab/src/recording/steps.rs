@@ -6,6 +6,7 @@ use doorway_protocol::recording::{self, End, Event, LockLine};
 use super::Problem;
 use super::files::Parsed;
 use super::lines::Line;
+use crate::trace::Opening;
 
 /// Something that happened to a node, and what the node did in reaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub(super) struct Step {
 pub(super) enum Cause {
     /// The lock begins at this node.
     Begin(Start),
+    /// The recording begins at this node, while the lock is in use.
+    Stand(Opening),
     Acquire(Mode),
     Release,
     Withdraw,
@@ -134,13 +137,21 @@ impl Reader<'_> {
             return Err(wrong(format!("view {} comes after view {}", line.view, self.view)));
         }
         let cause = match &line.event {
-            Event::Begin { holders, floor, .. } => {
+            Event::Begin { holders, floor, standing, waiting, .. } => {
                 let holder = |holder: &recording::Holder| {
                     let node = self.find(number, &holder.node)?;
                     Ok(Holder { node, mode: mode_of(holder.mode), permits: holder.permits })
                 };
                 let holders = holders.iter().map(holder).collect::<Result<_, _>>()?;
-                Cause::Begin(Start { holders, floor: *floor })
+                let start = Start { holders, floor: *floor };
+                if *standing && self.steps.is_empty() {
+                    let (held, mode) = start
+                        .holder(self.node)
+                        .map_or_else(Default::default, |holder| (holder.permits, holder.mode));
+                    Cause::Stand(Opening { held, mode, waiting: waiting.map(mode_of) })
+                } else {
+                    Cause::Begin(start)
+                }
             }
             Event::Acquire { mode } => Cause::Acquire(mode_of(*mode)),
             Event::Release => Cause::Release,
@@ -172,11 +183,13 @@ impl Reader<'_> {
             || Problem::at(self.file.name, number, "this line follows no step that could cause it");
         let step = self.steps.last_mut().filter(|step| step.view == line.view);
         let step = step.ok_or_else(alone)?;
+        let is_alone = matches!(
+            step.cause,
+            Cause::Begin(_) | Cause::Stand(_) | Cause::Break(_) | Cause::Crash | Cause::Stop(_)
+        );
         match (&line.event, &mut step.cause) {
-            (Event::Send { .. }, Cause::Begin(_)) => step.sends.extend(send),
-            (_, Cause::Begin(_) | Cause::Break(_) | Cause::Crash | Cause::Stop(_)) => {
-                return Err(alone());
-            }
+            (Event::Send { .. }, Cause::Begin(_) | Cause::Stand(_)) => step.sends.extend(send),
+            _ if is_alone => return Err(alone()),
             (Event::Refuse { why }, Cause::Receive { refused, .. }) => *refused = Some(why.clone()),
             (Event::Refuse { .. }, _) => return Err(alone()),
             (Event::Enter, _) if step.entered => return Err(alone()),

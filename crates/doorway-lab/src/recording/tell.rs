@@ -6,7 +6,7 @@ use doorway_core::{NodeId, NodeSet};
 
 use super::files::Recorded;
 use super::steps::{Cause, Step};
-use crate::trace::What;
+use crate::trace::{Opening, What};
 use crate::{Trace, Violation};
 
 /// If the clocks of two nodes differ by more than this, in microseconds, times are not shown.
@@ -90,14 +90,34 @@ impl Teller {
         match &step.cause {
             Cause::Begin(start) => {
                 let again = !self.course.begun.insert(node);
-                if self.partial && !again {
-                    // Each node tells for itself alone whether it is inside.
-                    let Some(holder) = start.holder(node) else { return };
+                if again {
+                    self.push(node, What::Forget);
+                } else if let Some(holder) = start.holder(node).filter(|_| self.partial) {
+                    // Another node may have begun to be recorded in this view, and tells of itself
+                    // alone.
                     let (number, held, mode) = (step.view, holder.permits, holder.mode);
                     self.course.held.insert(node, held);
                     self.push(node, What::View { number, held, mode });
-                } else if again {
-                    self.push(node, What::Forget);
+                }
+            }
+            Cause::Stand(opening) => {
+                self.course.begun.insert(node);
+                self.course.held.insert(node, opening.held);
+                if opening.waiting.is_some() {
+                    self.course.waiting.insert(node);
+                }
+                let Opening { held, mode, waiting } = *opening;
+                if self.trace.events.is_empty() {
+                    self.trace.opening.insert(node, *opening);
+                } else {
+                    // Other nodes have been recorded for a while. How this one stood before is not
+                    // known.
+                    if held > 0 {
+                        self.push(node, What::View { number: step.view, held, mode });
+                    }
+                    if let Some(mode) = waiting {
+                        self.push(node, What::Acquire(mode));
+                    }
                 }
             }
             Cause::Acquire(mode) => {

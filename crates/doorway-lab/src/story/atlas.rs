@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::Story;
 use super::moment::{Moment, actor};
 use super::view::{FrameView, NodeView, ViolationView, shown};
+use super::waits::deadlock;
 use crate::source::Source;
 use crate::{Choice, World};
 
@@ -133,8 +134,7 @@ impl Draft<'_> {
             (shown(position.from), shown(position.to), text)
         });
         let mail = mail.collect();
-        let stuck =
-            world.stuck().map(|violation| self.violations.put(ViolationView::of(&violation)));
+        let stuck = deadlock(world).map(|view| self.violations.put(view));
         Page { nodes, mail, steps, stuck }
     }
 

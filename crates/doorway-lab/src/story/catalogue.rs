@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use doorway_core::algorithms::ALL;
-use doorway_core::{Channel, Kind, Needs};
+use doorway_core::{Channel, Info, Kind, Needs};
 use serde::Serialize;
 
 use crate::refutations;
 use crate::script::OPTIONS;
 use crate::source::Source;
 
-/// An algorithm.
+/// An algorithm in the list of all algorithms.
 #[derive(Clone, Debug, Serialize)]
-pub struct AlgorithmView {
+pub struct AlgorithmEntry {
     /// Its name.
     pub name: &'static str,
     /// What it does, in one line.
@@ -26,7 +26,16 @@ pub struct AlgorithmView {
     /// "fifo" or "unordered".
     pub channel: &'static str,
     /// How the text fails, if it is wrong as printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub refuted: Option<&'static str>,
+}
+
+/// Everything about an algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub struct AlgorithmView {
+    /// What the list says about it.
+    #[serde(flatten)]
+    pub entry: AlgorithmEntry,
     /// The options of `doorway check` with which that is found.
     pub check: Option<&'static str>,
     /// Whether it has a shared mode.
@@ -37,8 +46,10 @@ pub struct AlgorithmView {
     pub rules: Vec<RuleView>,
     /// The file with its code.
     pub file: &'static str,
-    /// The text of that file.
+    /// The text of that file below its opening comment, from which the rules are.
     pub source: &'static str,
+    /// How many lines the opening comment has.
+    pub skipped: usize,
     /// What the fields of its states mean.
     pub fields: BTreeMap<String, String>,
 }
@@ -53,42 +64,54 @@ pub struct RuleView {
 }
 
 /// All algorithms, in the order of the list.
-pub fn catalogue() -> Vec<AlgorithmView> {
-    let views = ALL.iter().filter_map(|entry| {
-        let info = entry.info;
-        let source = Source::of(info.name)?;
-        let option = |(name, _): &&(&str, &str)| match *name {
-            "n" => false,
-            "permits" | "seats" => info.permits,
-            "quorums" => info.needs == Needs::Quorums,
-            "weights" => matches!(info.needs, Needs::Weights | Needs::Quorums),
-            "tree" => matches!(info.needs, Needs::Tree | Needs::Wiring),
-            "topology" => info.needs == Needs::Wiring,
-            "graph" | "initiators" => info.needs == Needs::Graph,
-            _ => true,
-        };
-        let rule = |rule: crate::source::Rule| RuleView { number: rule.number, text: rule.text };
-        Some(AlgorithmView {
-            name: info.name,
-            summary: info.summary,
-            paper: info.paper,
-            year: info.year,
-            family: match info.kind {
-                Kind::Central => "central",
-                Kind::Permission => "permission",
-                Kind::Quorum => "quorum",
-                Kind::Token => "token",
-            },
-            channel: if info.channel == Channel::Fifo { "fifo" } else { "unordered" },
-            refuted: info.refuted,
-            check: refutations::of(info.name).map(|refutation| refutation.check),
-            shared: info.shared,
-            options: OPTIONS.iter().filter(option).copied().collect(),
-            rules: source.rules.into_iter().map(rule).collect(),
-            file: source.file,
-            source: source.text,
-            fields: source.fields,
-        })
-    });
-    views.collect()
+pub fn catalogue() -> Vec<AlgorithmEntry> {
+    ALL.iter().map(|listed| entry(&listed.info)).collect()
+}
+
+fn entry(info: &Info) -> AlgorithmEntry {
+    AlgorithmEntry {
+        name: info.name,
+        summary: info.summary,
+        paper: info.paper,
+        year: info.year,
+        family: match info.kind {
+            Kind::Central => "central",
+            Kind::Permission => "permission",
+            Kind::Quorum => "quorum",
+            Kind::Token => "token",
+        },
+        channel: if info.channel == Channel::Fifo { "fifo" } else { "unordered" },
+        refuted: info.refuted,
+    }
+}
+
+/// Everything about the algorithm of this name.
+pub fn algorithm(name: &str) -> Option<AlgorithmView> {
+    let info = &ALL.iter().find(|listed| listed.info.name == name)?.info;
+    let source = Source::of(info.name)?;
+    let option = |(name, _): &&(&str, &str)| match *name {
+        "n" => false,
+        "permits" | "seats" => info.permits,
+        "quorums" => info.needs == Needs::Quorums,
+        "weights" => matches!(info.needs, Needs::Weights | Needs::Quorums),
+        "tree" => matches!(info.needs, Needs::Tree | Needs::Wiring),
+        "topology" => info.needs == Needs::Wiring,
+        "graph" | "initiators" => info.needs == Needs::Graph,
+        _ => true,
+    };
+    let opening = source.text.split_inclusive('\n').take_while(|line| line.starts_with("//!"));
+    let (skipped, length) =
+        opening.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
+    let rule = |rule: crate::source::Rule| RuleView { number: rule.number, text: rule.text };
+    Some(AlgorithmView {
+        entry: entry(info),
+        check: refutations::of(info.name).map(|refutation| refutation.check),
+        shared: info.shared,
+        options: OPTIONS.iter().filter(option).copied().collect(),
+        rules: source.rules.into_iter().map(rule).collect(),
+        file: source.file,
+        source: &source.text[length..],
+        skipped,
+        fields: source.fields,
+    })
 }

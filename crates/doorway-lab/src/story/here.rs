@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::view::ViolationView;
 use super::{Story, words};
-use crate::check::{Check, History, Judge, MAX_NODES, Progress, Verdict};
+use crate::check::{Check, History, Judge, MAX_NODES, Progress, Verdict, unconfirmed};
 use crate::{Choice, FOREVER, Limits, Victims, World};
 
 /// What may still happen after the moment.
@@ -32,7 +32,7 @@ const MAX_FAULTS: u32 = 9;
 pub enum Answer {
     /// A violation can still be reached, and this is a shortest way to it.
     Possible {
-        /// The steps to it.
+        /// The steps to it; none if the moment itself is a violation.
         steps: Vec<String>,
         /// The steps that are then repeated forever, if a node starves.
         cycle: Vec<String>,
@@ -66,8 +66,10 @@ impl Story {
         watch: &mut dyn FnMut(usize, &Progress) -> bool,
     ) -> Result<Answer, String> {
         question.ensure_possible(&self.now.world)?;
-        if let Some(violation) = self.violation() {
-            return Err(format!("the moment itself is a violation: {violation}"));
+        let over = self.now.over.as_ref().map(ViolationView::of);
+        if let Some(violation) = over.or_else(|| self.now.stuck()) {
+            let (steps, cycle) = (Vec::new(), Vec::new());
+            return Ok(Answer::Possible { steps, cycle, violation, worlds: 1 });
         }
         let mut look = |steps: usize| {
             let mut go_on = |progress: &Progress| watch(steps, progress);
@@ -77,6 +79,7 @@ impl Story {
         let worlds = here.progress.states;
         match here.verdict {
             Verdict::NotExhausted => Ok(Answer::NotExhausted { worlds }),
+            Verdict::Unconfirmed { steps } => Err(unconfirmed(steps)),
             Verdict::Violated { trace, cycle, violation } => {
                 let (steps, there) = told(&self.now.world, &trace);
                 let (cycle, _) = told(&there, &cycle);
@@ -92,7 +95,7 @@ impl Story {
                     match look(middle).verdict {
                         Verdict::Holds => safe = middle,
                         Verdict::Violated { .. } => doomed = Some(middle),
-                        Verdict::NotExhausted => break,
+                        Verdict::NotExhausted | Verdict::Unconfirmed { .. } => break,
                     }
                 }
                 let overtaken = here.waiting.and_then(|waiting| waiting.overtaken);

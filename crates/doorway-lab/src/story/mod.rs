@@ -31,7 +31,7 @@ use crate::source::Source;
 use crate::{Choice, Trace, Violation, World, script};
 
 pub use atlas::{Atlas, MAX_WORLDS};
-pub use catalogue::{AlgorithmView, RuleView, catalogue};
+pub use catalogue::{AlgorithmEntry, AlgorithmView, RuleView, algorithm, catalogue};
 pub use here::{Answer, Question};
 use moment::Moment;
 pub use pick::Pick;
@@ -161,7 +161,10 @@ impl Story {
             words.push(story.take(choice).word);
         }
         let round = outcome.round.map(|round| (round.start, round.end));
-        let violation = outcome.violation.as_ref().map(ViolationView::of);
+        let violation = match outcome.violation {
+            Some(Violation::Stuck(_)) => story.now.stuck(),
+            other => other.as_ref().map(ViolationView::of),
+        };
         Ok(Told { story, words, notes: outcome.notes, round, violation })
     }
 

@@ -10,11 +10,16 @@ use super::view::{
 use crate::Trace;
 use crate::diagram::kind_colours;
 use crate::source::sends_round;
-use crate::trace::{Event, What, kind};
+use crate::trace::{Event, Opening, What, kind};
 
 /// A recording as a page shows it. Events of a node at one time are one step.
 pub fn recorded(trace: &Trace) -> StoryView {
-    let mut phases: BTreeMap<NodeId, Standing> = BTreeMap::new();
+    let opening: Vec<Standing> = (0..trace.size)
+        .map(|node| {
+            trace.opening.get(&NodeId(node)).copied().map_or_else(Standing::default, Standing::of)
+        })
+        .collect();
+    let mut phases = opening.clone();
     let mut steps: Vec<StepView> = Vec::new();
     let mut last: Option<(NodeId, f64)> = None;
     let mut texts: BTreeMap<u64, String> = BTreeMap::new();
@@ -31,7 +36,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
             steps.push(empty(trace, event));
         }
         last = here;
-        let standing = phases.entry(event.node).or_default();
+        let standing = &mut phases[event.node.index()];
         standing.after(&event.what);
         if let Some(step) = steps.last_mut() {
             add(trace, step, event, &texts);
@@ -62,7 +67,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
                 claim: ClaimView { text: String::new(), least: 0.0, most: None },
             },
             fields: Vec::new(),
-            base: (0..size).map(|_| Standing::default().view()).collect(),
+            base: opening.into_iter().map(Standing::view).collect(),
             opening: Vec::new(),
             colours: kind_colours(kinds),
             names: (0..size).map(|node| trace.name(NodeId(node))).collect(),
@@ -83,6 +88,11 @@ struct Standing {
 }
 
 impl Standing {
+    fn of(Opening { held, mode, waiting }: Opening) -> Self {
+        let shared = waiting.unwrap_or(mode) == Mode::Shared;
+        Self { held, waits: waiting.is_some(), shared, gone: false }
+    }
+
     fn after(&mut self, what: &What) {
         match what {
             What::Acquire(mode) => (self.waits, self.shared) = (true, *mode == Mode::Shared),

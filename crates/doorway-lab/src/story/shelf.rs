@@ -1,6 +1,5 @@
 //! The shelf: the scripts of the papers and the flaws of texts, as stories to open.
 
-use doorway_core::Info;
 use doorway_core::algorithms::ALL;
 use serde::Serialize;
 
@@ -13,17 +12,14 @@ use crate::stories::{SCRIPTS, Script};
 pub struct Card {
     /// The place of the script, or the name of the flaw.
     pub id: &'static str,
-    /// The algorithm.
+    /// The algorithm, whose paper and year are in the list of algorithms.
     pub algorithm: &'static str,
-    /// The paper of the algorithm, and its year.
-    pub paper: &'static str,
-    /// The year of the paper.
-    pub year: u16,
-    /// Where the story is from.
+    /// Where the story is from, or its name.
     pub title: String,
     /// What happens in it.
     pub about: String,
     /// How it ends, if that is bad: "violation", "stuck" or "starved".
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<&'static str>,
 }
 
@@ -36,22 +32,21 @@ pub fn script_of(id: &str) -> Option<&'static str> {
 pub fn cards() -> Vec<Card> {
     let mut cards: Vec<Card> = SCRIPTS.iter().filter_map(card).collect();
     cards.extend(flaws::all().iter().filter_map(flawed));
-    let place = |card: &Card| ALL.iter().position(|entry| entry.info.name == card.algorithm);
-    cards.sort_by_key(|card| (card.year, place(card)));
+    cards.sort_by_key(|card| {
+        let place = ALL.iter().position(|entry| entry.info.name == card.algorithm);
+        (place.map(|place| ALL[place].info.year), place)
+    });
     cards
 }
 
 fn card(script: &Script) -> Option<Card> {
     let entry = ALL.iter().find(|entry| entry.info.name == script.algorithm)?;
-    let Info { name, paper, year, .. } = entry.info;
-    let (title, about) = heading(&script.about());
+    let (title, about) = heading(script.name, &script.about());
     let begins = |head: &str| script.text.lines().any(|line| line.starts_with(head));
     let ends = ["violation", "starved", "stuck"];
     Some(Card {
         id: script.name,
-        algorithm: name,
-        paper,
-        year,
+        algorithm: entry.info.name,
         title,
         about,
         ends: ends.into_iter().find(|end| begins(&format!("{end}: "))),
@@ -67,29 +62,44 @@ fn flawed(flaw: &Flaw) -> Option<Card> {
         Property::Starvation => "starved",
         _ => "violation",
     };
-    let mut letters = what.chars();
-    let first = letters.next().map(char::to_uppercase).into_iter().flatten();
     Some(Card {
         id: name,
         algorithm: entry.info.name,
-        paper: entry.info.paper,
-        year: entry.info.year,
         title: format!("Flaw {name}, {steps} steps"),
-        about: first.chain(letters).chain(['.']).collect(),
+        about: format!("{}.", capitalized(what)),
         ends: Some(ends),
     })
 }
 
 /// The heading of a story and the rest of its opening comment: "Maekawa 1985, section 5: nodes 7, 8
-/// and 11 ...". A comment that begins otherwise has no heading.
-fn heading(opening: &str) -> (String, String) {
+/// and 11 ...". If a comment begins otherwise, the name of the story is its heading.
+fn heading(name: &str, opening: &str) -> (String, String) {
     let split = opening.split_once(": ");
-    let Some((title, about)) =
-        split.filter(|(title, _)| title.len() <= 70 && !title.contains(". "))
-    else {
-        return (String::new(), opening.to_owned());
-    };
-    let mut letters = about.chars();
+    let split = split.filter(|(title, _)| title.len() <= 120 && !title.contains(". "));
+    if let Some((title, about)) = split {
+        return (title.to_owned(), capitalized(about));
+    }
+    let name = name.rsplit('/').next().unwrap_or(name);
+    (capitalized(&name.replace('-', " ")), opening.to_owned())
+}
+
+/// The text with a capital letter at its beginning.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);
-    (title.to_owned(), first.into_iter().flatten().chain(letters).collect())
+    first.into_iter().flatten().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_has_a_heading_that_begins_with_a_capital_letter() {
+        for card in cards() {
+            let first = card.title.chars().next();
+            assert!(first.is_some_and(char::is_uppercase), "{}: {:?}", card.id, card.title);
+            assert!(!card.about.is_empty(), "{}", card.id);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::moment::Moment;
 use super::view::{ViolationView, WaitView};
-use crate::Violation;
+use crate::{Choice, Violation, World};
 
 /// The nodes to which a request has sent something, each with the kind of its last answer since.
 pub(super) type Asked = BTreeMap<u32, Option<String>>;
@@ -13,13 +13,27 @@ impl Moment {
     /// The deadlock of this moment, if it is one, and why each of its nodes waits.
     pub(super) fn stuck(&self) -> Option<ViolationView> {
         let violation = self.world.stuck()?;
-        let mut view = ViolationView::of(&violation);
+        let mut view = deadlock(&self.world)?;
         let Violation::Stuck(nodes) = violation else { return Some(view) };
         let waits = nodes.iter().map(|node| wait(node.0 + 1, &self.asked[node.index()]));
         view.waits = waits.collect();
         view.circle = circle(&view.waits);
         Some(view)
     }
+}
+
+/// The deadlock of a world, if it is one. If clients of other nodes can still ask, it says that
+/// nothing else can happen.
+pub(super) fn deadlock(world: &World) -> Option<ViolationView> {
+    let mut view = ViolationView::of(&world.stuck()?);
+    let may_ask = world.choices().iter().any(|choice| matches!(choice, Choice::Acquire(..)));
+    if may_ask {
+        let nodes: Vec<String> = view.nodes.iter().map(ToString::to_string).collect();
+        let (of, wait) = if let [_] = nodes[..] { ("node", "waits") } else { ("nodes", "wait") };
+        let nodes = nodes.join(", ");
+        view.text = format!("{of} {nodes} {wait}, and nothing but new requests can happen");
+    }
+    Some(view)
 }
 
 /// Why a node waits that has asked these nodes.
@@ -126,6 +140,19 @@ mod tests {
         }
         let view = story.view(Vec::new()).stuck.unwrap();
         assert_eq!(texts(&view), ["node 1 waits for an answer from 2, and has Reply from 3"]);
+    }
+
+    #[test]
+    fn a_deadlock_says_if_other_clients_can_still_ask() {
+        let mut story = Story::begin("suzuki-kasami n=3").unwrap();
+        for word in ["a2", "x2-1", "x2-3"] {
+            story.step(word).unwrap();
+        }
+        let text = |story: &Story| story.view(Vec::new()).stuck.unwrap().text;
+        assert_eq!(text(&story), "node 2 waits, and nothing but new requests can happen");
+        assert!(story.next(false).iter().any(|choice| choice.text == "asks"));
+        let two = stuck("maekawa-sequential-self-first/circle");
+        assert_eq!(two.text, "nodes 1, 2 wait and nothing can happen any more");
     }
 
     #[test]

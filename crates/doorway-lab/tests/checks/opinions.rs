@@ -26,7 +26,7 @@ pub(crate) fn ours_on(threads: usize, world: &World) -> (Opinion, u64) {
         Verdict::Violated { trace, violation, .. } => {
             Opinion::Violated(trace.len(), discriminant(&violation))
         }
-        Verdict::NotExhausted => unreachable!("there is no limit"),
+        verdict => unreachable!("no limit and no settling, but {verdict:?}"),
     };
     (opinion, report.progress.bytes)
 }

@@ -32,7 +32,7 @@ pub fn way_to(world: &World, targets: SearchTargets) -> Option<(Vec<Choice>, Vio
     match seek(world, targets).verdict {
         Verdict::Holds => None,
         Verdict::Violated { trace, violation, .. } => Some((trace, violation)),
-        Verdict::NotExhausted => panic!("{}: too many worlds", world.info().name),
+        verdict => panic!("{}: {verdict:?}", world.info().name),
     }
 }
 

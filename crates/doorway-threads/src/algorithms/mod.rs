@@ -60,8 +60,9 @@ macro_rules! algorithms {
             unsafe impl Exclusive for $lock_module::$lock {}
         )+
 
-        /// Every algorithm, in the order of the list.
-        pub const ALL: &[Entry] = &[
+        /// Every algorithm, in the order of the list. A `static`, because a program would have the
+        /// texts of a `const` once for each crate that uses it.
+        pub static ALL: &[Entry] = &[
             $($(#[$cfg])* Entry {
                 info: <$lock_module::$lock as Algorithm>::INFO,
                 lock: true,

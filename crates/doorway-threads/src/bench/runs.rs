@@ -1,6 +1,7 @@
 //! The runs: one thread alone, competing threads, and competing threads whose waits are observed.
 
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::boxed::Box;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -54,35 +55,55 @@ pub(super) struct Race<V> {
     visitors: Vec<V>,
 }
 
+/// What the threads of a run share.
+struct Course {
+    tally: Tally,
+    start: Barrier,
+    stop: AtomicBool,
+}
+
+/// The part of one thread in a run, which returns how often the thread entered. Its type does not
+/// name the lock, so that only the loop inside is compiled for each lock.
+type Runner<'l, V> = Box<dyn FnOnce(&Course) -> (u64, V) + Send + 'l>;
+
 /// Let threads compete for a lock. `None` if two of them were inside at once.
 fn race<L: Lock, V: Visitor>(threads: usize, length: Duration) -> Option<Race<V>> {
     let mut lock = L::new(threads);
-    let seats = lock.seats(threads);
-    let (tally, stop) = (&Tally::default(), &AtomicBool::new(false));
-    let start = &Barrier::new(threads + 1);
+    let mut runners: Vec<Runner<'_, V>> = Vec::with_capacity(threads);
+    for (me, mut seat) in lock.seats(threads).into_iter().enumerate() {
+        runners.push(Box::new(move |course| {
+            let (mut visitor, mut entries) = (V::default(), 0);
+            course.start.wait();
+            while !course.stop.load(Ordering::Relaxed) {
+                visitor.visit(me, &mut seat, &course.tally);
+                entries += 1;
+            }
+            (entries, visitor)
+        }));
+    }
+    run(runners, length)
+}
+
+/// Let each of these run on a thread of its own. `None` if two of them were inside at once.
+fn run<V: Visitor>(runners: Vec<Runner<'_, V>>, length: Duration) -> Option<Race<V>> {
+    let course = &Course {
+        tally: Tally::default(),
+        start: Barrier::new(runners.len() + 1),
+        stop: AtomicBool::new(false),
+    };
     let (seconds, done) = thread::scope(|scope| {
-        let mut runners = Vec::new();
-        for (me, mut seat) in seats.into_iter().enumerate() {
-            runners.push(scope.spawn(move || {
-                let (mut visitor, mut entries) = (V::default(), 0);
-                start.wait();
-                while !stop.load(Ordering::Relaxed) {
-                    visitor.visit(me, &mut seat, tally);
-                    entries += 1;
-                }
-                (entries, visitor)
-            }));
-        }
-        start.wait();
+        let running = runners.into_iter().map(|runner| scope.spawn(move || runner(course)));
+        let running: Vec<_> = running.collect();
+        course.start.wait();
         let begin = Instant::now();
         thread::sleep(length);
-        stop.store(true, Ordering::Relaxed);
+        course.stop.store(true, Ordering::Relaxed);
         let seconds = begin.elapsed().as_secs_f64();
-        let done = runners.into_iter().map(|runner| runner.join().expect("nothing panics there"));
+        let done = running.into_iter().map(|thread| thread.join().expect("nothing panics there"));
         (seconds, done.collect::<Vec<_>>())
     });
     let (entries, visitors): (Vec<u64>, Vec<V>) = done.into_iter().unzip();
-    let sound = tally.is_sound(entries.iter().sum());
+    let sound = course.tally.is_sound(entries.iter().sum());
     sound.then_some(Race { entries, seconds, visitors })
 }
 

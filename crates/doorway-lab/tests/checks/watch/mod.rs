@@ -27,7 +27,7 @@ fn steps(verdict: &Verdict) -> Option<usize> {
     match verdict {
         Verdict::Holds => None,
         Verdict::Violated { trace, .. } => Some(trace.len()),
-        Verdict::NotExhausted => panic!("too many worlds to tell"),
+        verdict => panic!("no answer, but {verdict:?}"),
     }
 }
 
