@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 #[path = "../tests/browser/driver.rs"]
 #[expect(dead_code, reason = "the benchmark needs a part of the driver")]
 mod driver;
-use driver::{Browser, Look};
+use driver::{Browser, Look, SENT};
 
 struct Host {
     address: String,
@@ -62,6 +62,19 @@ fn spread(mut figures: Vec<f64>) -> (f64, f64) {
     (figures[figures.len() / 2], figures[figures.len() - 1])
 }
 
+/// How much is sent until the page shows its first screen.
+fn print_first_loads(browser: &Browser) {
+    let sent = || browser.run(SENT).as_f64().unwrap_or(0.0) / 1e3;
+    println!("{:<52} {:>9.1} kB", "sent until the shelf is shown", sent());
+    browser.run("location.reload()");
+    browser.wait("the page", "return document.body.dataset.ready === 'yes'");
+    println!("{:<52} {:>9.1} kB", "sent when it is loaded again", sent());
+    browser.devtools("Network.clearBrowserCache", &json!({}));
+    browser.run("location.hash = '#/lab/ricart-agrawala+n=3/a1a2?at=2'; location.reload()");
+    browser.wait("the page", "return document.body.dataset.ready === 'yes'");
+    println!("{:<52} {:>9.1} kB", "sent until a story is shown", sent());
+}
+
 fn main() {
     let smoke = std::env::args().any(|word| word == "--smoke");
     let (steps, rounds) = if smoke { (40, 3) } else { (10_000, 200) };
@@ -105,6 +118,7 @@ fn main() {
     let browser = Browser::open(Look::DESK);
     browser.go(&host.address);
     browser.wait("the page", "return document.body.dataset.ready === 'yes'");
+    print_first_loads(&browser);
     let words = serde_json::to_string(&words).expect("text");
     let script = format!(
         "const begin = performance.now(); \

@@ -2,7 +2,9 @@
 //!
 //! In a debug build they are read from the folder, so that a change shows after a reload.
 
-use axum::http::{StatusCode, header};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 /// A file: its path below the folder `web`, and its contents.
@@ -39,9 +41,11 @@ pub const FILES: &[File] = files![
     "js/locks.js",
     "js/main.js",
     "js/matrix.js",
+    "js/moment.js",
     "js/network.js",
     "js/news.js",
     "js/overview.js",
+    "js/pills.js",
     "js/server.js",
     "js/setup.js",
     "js/shelf.js",
@@ -102,14 +106,29 @@ pub fn modules() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(path, _)| *path).filter(|path| path.starts_with("js/")).filter(lab)
 }
 
-/// Answer a request for a file. `/` is the page itself.
-pub fn answer(path: &str) -> Response {
+/// Answer a request with these headers for a file. `/` is the page itself.
+pub fn answer(headers: &HeaderMap, path: &str) -> Response {
     let path = path.trim_start_matches('/');
     let path = if path.is_empty() { "index.html" } else { path };
     match read(path) {
-        Some(bytes) => ([(header::CONTENT_TYPE, media_type(path))], bytes).into_response(),
+        Some(bytes) => kept(headers, media_type(path), bytes),
         None => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
     }
+}
+
+/// An answer that the browser may keep. Before it uses the answer again it asks, and is told in a
+/// few bytes if nothing has changed.
+pub fn kept(headers: &HeaderMap, media_type: &'static str, bytes: Vec<u8>) -> Response {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    let tag = format!("\"{:016x}\"", hasher.finish());
+    let known =
+        headers.get(header::IF_NONE_MATCH).is_some_and(|it| it.as_bytes() == tag.as_bytes());
+    let about = [(header::CACHE_CONTROL, "no-cache".to_owned()), (header::ETAG, tag)];
+    if known {
+        return (StatusCode::NOT_MODIFIED, about).into_response();
+    }
+    (about, [(header::CONTENT_TYPE, media_type)], bytes).into_response()
 }
 
 #[cfg(test)]
@@ -139,9 +158,20 @@ mod tests {
         known.sort_unstable();
         assert_eq!(known, found);
         assert!(LIVE.iter().all(|path| known.iter().any(|known| known == path)));
-        assert_eq!(answer("/").status(), 200);
-        assert_eq!(answer("/../Cargo.toml").status(), 404);
-        assert_eq!(answer("//etc/passwd").status(), 404);
+        let status = |path| answer(&HeaderMap::new(), path).status();
+        assert_eq!(status("/"), 200);
+        assert_eq!(status("/../Cargo.toml"), 404);
+        assert_eq!(status("//etc/passwd"), 404);
+    }
+
+    #[test]
+    fn a_file_that_the_browser_has_is_not_sent_again() {
+        let first = answer(&HeaderMap::new(), "/page.css");
+        assert_eq!(first.headers()[header::CACHE_CONTROL], "no-cache");
+        let mut known = HeaderMap::new();
+        known.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
+        assert_eq!(answer(&known, "/page.css").status(), 304);
+        assert_eq!(answer(&known, "/screens.css").status(), 200, "another file");
     }
 
     #[test]

@@ -14,8 +14,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use futures_util::stream::unfold;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -43,14 +44,17 @@ pub type Dial = Arc<dyn Fn() -> io::Result<UnixStream> + Send + Sync>;
 pub(crate) fn router(dial: Dial) -> Router {
     Router::new()
         .route("/v1/{*path}", axum::routing::any(pass_on))
-        .route("/page", axum::routing::get(async || file("live.html")))
-        .route("/page/{*path}", axum::routing::get(async |Path(path): Path<String>| file(&path)))
+        .route("/page", get(async |headers: HeaderMap| file(&headers, "live.html")))
+        .route(
+            "/page/{*path}",
+            get(async |headers: HeaderMap, Path(path): Path<String>| file(&headers, &path)),
+        )
         .with_state(dial)
 }
 
-fn file(path: &str) -> Response {
+fn file(headers: &HeaderMap, path: &str) -> Response {
     if files::is_live(path) {
-        return files::answer(path);
+        return files::answer(headers, path);
     }
     (StatusCode::NOT_FOUND, "there is no such file\n").into_response()
 }
@@ -174,9 +178,10 @@ mod tests {
 
     #[test]
     fn only_the_files_of_the_live_page_are_below_its_path() {
-        assert_eq!(file("live.html").status(), 200);
-        assert_eq!(file("js/live.js").status(), 200);
-        assert_eq!(file("js/lab.js").status(), 404);
-        assert_eq!(file("index.html").status(), 404);
+        let status = |path| file(&HeaderMap::new(), path).status();
+        assert_eq!(status("live.html"), 200);
+        assert_eq!(status("js/live.js"), 200);
+        assert_eq!(status("js/lab.js"), 404);
+        assert_eq!(status("index.html"), 404);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 use axum::middleware::from_fn_with_state;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -121,7 +121,7 @@ fn router(guard: Guard, first: First) -> Router {
     Router::new()
         .nest("/api", lab::router(first))
         .route("/picture.css", axum::routing::get(lab::picture_css))
-        .fallback(async |uri: Uri| files::answer(uri.path()))
+        .fallback(async |headers: HeaderMap, uri: Uri| files::answer(&headers, uri.path()))
         .merge(live)
         .layer(from_fn_with_state(guard, pass))
 }

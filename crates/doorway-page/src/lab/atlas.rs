@@ -15,13 +15,13 @@ use crate::files;
 /// The file for the group of a story.
 pub(crate) fn html(story: &Story) -> Result<String, Problem> {
     let atlas = story.atlas()?;
-    let name = atlas.frame.algorithm.clone();
-    let algorithm = story::catalogue().into_iter().find(|view| view.name == name);
+    let algorithm = story::algorithm(&atlas.frame.algorithm);
     let data = json!({ "tables": atlas, "algorithm": algorithm }).to_string();
     let mut imports = serde_json::Map::new();
     for path in files::modules() {
         let text = String::from_utf8_lossy(&files::read(path).unwrap_or_default()).into_owned();
         let text = text.replace("from \"./", "from \"page/");
+        let text = text.replace("import(\"./", "import(\"page/");
         let module = path.replace("js/", "page/");
         let address = format!("data:text/javascript;base64,{}", base64(text.as_bytes()));
         imports.insert(module, address.into());

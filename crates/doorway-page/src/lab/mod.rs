@@ -14,14 +14,15 @@ mod recordings;
 mod routes;
 mod threads;
 
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 
+use crate::files;
 pub(crate) use routes::router;
 pub use threads::Schedule;
 
 /// The colours of all pictures, as the page's style sheet uses them.
-pub(crate) async fn picture_css() -> Response {
+pub(crate) async fn picture_css(headers: HeaderMap) -> Response {
     let sheet = doorway_lab::diagram::page_colours();
-    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], sheet).into_response()
+    files::kept(&headers, "text/css; charset=utf-8", sheet.into())
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -21,6 +22,7 @@ use super::jobs::Jobs;
 use super::problem::Problem;
 use super::recordings::{self, Handed, Recordings};
 use super::threads::{self, Walk};
+use crate::files;
 use crate::server::First;
 
 /// The largest body of a call.
@@ -47,8 +49,9 @@ pub(crate) fn router(first: First) -> Router {
         recordings: Arc::default(),
     };
     Router::new()
-        .route("/algorithms", get(async || Json(story::catalogue())))
-        .route("/stories", get(async || Json(story::cards())))
+        .route("/algorithms", get(async |headers: HeaderMap| kept(&headers, &story::catalogue())))
+        .route("/algorithms/{name}", get(algorithm))
+        .route("/stories", get(async |headers: HeaderMap| kept(&headers, &story::cards())))
         .route("/first", get(begin))
         .route("/open", post(open))
         .route("/play", post(play))
@@ -67,6 +70,21 @@ pub(crate) fn router(first: First) -> Router {
         .fallback(async || Problem(axum::http::StatusCode::NOT_FOUND, "no such call".to_owned()))
         .layer(DefaultBodyLimit::max(BODY))
         .with_state(lab)
+}
+
+/// An answer that stays the same as long as the server runs, and that the browser may keep.
+fn kept(headers: &HeaderMap, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => files::kept(headers, "application/json", bytes),
+        Err(error) => Problem::bad(error.to_string()).into_response(),
+    }
+}
+
+/// Everything about one algorithm: its rules and its code.
+async fn algorithm(headers: HeaderMap, Path(name): Path<String>) -> Result<Response, Problem> {
+    let found = story::algorithm(&name);
+    let found = found.ok_or_else(|| Problem::bad(format!("there is no algorithm '{name}'")))?;
+    Ok(kept(&headers, &found))
 }
 
 /// A story, or the new part of one, with the key by which the server remembers it.
@@ -117,6 +135,8 @@ async fn aside<T: Send + 'static>(
             "the laboratory failed at this call; please report it with the link".to_owned(),
         )
     };
+    // Without the type of the work, the runtime's part of this is compiled once for each result.
+    let work: Box<dyn FnOnce() -> Result<T, Problem> + Send> = Box::new(work);
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 

@@ -15,6 +15,12 @@ use serde_json::{Value, json};
 /// How long anything may take that the page does.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A script that returns how many bytes were sent to show the page: the page itself, its files and
+/// the answers to its calls, with their heads.
+pub(crate) const SENT: &str = "return performance.getEntriesByType('navigation') \
+    .concat(performance.getEntriesByType('resource')) \
+    .reduce((sum, it) => sum + it.transferSize, 0)";
+
 /// Pictures of the documentation, which tests write with `UPDATE=1`.
 const DOCUMENTED: [(&str, &str); 4] = [
     ("moment-1366-light", "page.png"),

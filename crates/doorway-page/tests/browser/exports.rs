@@ -105,6 +105,7 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
     }
     assert!(story.len() >= 60, "{} steps", story.len());
     stage.browser.picture("atlas-1366");
+    assert_eq!(stage.browser.facts("atlas"), [""; 0]);
     assert_eq!(stage.text("#alert"), "");
     assert_eq!(stage.browser.log(), [""; 0]);
 }
@@ -126,6 +127,7 @@ fn a_recording_with_hostile_names_is_shown_as_text() {
     stage.until(steps);
     assert!(stage.text(".next").contains("A recording"));
     stage.browser.picture("recording-1366");
+    assert_eq!(stage.browser.wrong_with("recording"), [""; 0]);
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
@@ -141,6 +143,11 @@ fn algorithms_are_compared_row_by_row() {
     assert!(stage.text(".compare code").starts_with("doorway compare "));
     stage.browser.picture("compare-1366");
     assert!(stage.axe("compare").is_empty(), "{:?}", stage.axe("compare"));
+    for look in [Look::PHONE, Look::BEAMER, Look::DESK] {
+        stage.browser.look(look);
+        let screen = format!("compare-{}", look.width);
+        assert_eq!(stage.browser.facts(&screen), [""; 0]);
+    }
     // The links lie over the points of the picture, and open the runs that were measured.
     let links = stage.browser.run(
         "const image = document.querySelector('.plot img').getBoundingClientRect(); \
@@ -158,7 +165,8 @@ fn algorithms_are_compared_row_by_row() {
            row.querySelector('a').getAttribute('href') === link.getAttribute('href')];",
     );
     assert_eq!((&told[1], &told[2]), (&"7".into(), &true.into()), "{told}");
-    stage.browser.wait("the run", "return doorwayLab.story?.steps.length > 100");
+    let run = "return !doorwayLab.busy && doorwayLab.story?.steps.length > 100";
+    stage.browser.wait("the run", run);
     let name = told[0].as_str().unwrap();
     let same = simulate::run(name, 7, &Shape::default(), |options| {
         (options.seed, options.entries, options.trace) = (1, 1_000, 10_000);

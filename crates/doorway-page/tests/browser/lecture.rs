@@ -5,6 +5,11 @@ use doorway_page::server::First;
 use crate::Stage;
 use crate::driver::Look;
 
+/// Whether an element is shown and inside the window.
+const ON_SCREEN: &str = "const on_screen = (element) => { \
+    const box = element.getBoundingClientRect(); \
+    return box.width > 0 && box.height > 0 && box.top >= 0 && box.bottom <= innerHeight; };";
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn the_lecture_of_the_documentation_can_be_given() {
@@ -36,25 +41,33 @@ fn the_lecture_of_the_documentation_can_be_given() {
     // 2. The class chooses.
     stage.browser.press(&["Home"]);
     stage.until(0);
-    stage.browser.press(&["1"]);
-    stage.until(1);
-    stage.browser.press(&["1"]);
-    stage.until(2);
-    // 3. Can it still go wrong?
-    stage.browser.press(&["p"]);
-    let answer = "return document.querySelector('.answer')?.innerText";
+    let choices = "const all = [...document.querySelectorAll('.next .choice')]; \
+                   return all.length > 0 && all.every(on_screen)";
+    for step in 1..=2 {
+        stage.browser.wait("the numbers", &format!("{ON_SCREEN} {choices}"));
+        stage.browser.press(&["1"]);
+        stage.until(step);
+    }
+    // 3. Can it still go wrong? The class sees the question and the answer.
     let ask = |wanted: &str| {
         stage.browser.press(&["h"]);
-        let script = format!("{answer}.startsWith('{wanted}')");
-        stage.browser.wait(wanted, &script);
+        let script = format!(
+            "const answer = document.querySelector('.answer'); \
+             return answer.innerText.startsWith('{wanted}') && on_screen(answer);"
+        );
+        stage.browser.wait(wanted, &format!("{ON_SCREEN} {script}"));
     };
     ask("Still possible");
+    let present = "return document.body.classList.contains('present')";
+    assert_eq!(stage.browser.run(present), true, "all of it in present mode");
     stage.browser.picture("lecture-here-1024");
     // 4. The repaired text.
-    stage.browser.run(
-        "const select = document.querySelector('select[aria-label=Algorithm]'); \
-         select.value = 'maekawa-sequential'; select.dispatchEvent(new Event('change'));",
-    );
+    let seen = stage.browser.run(&format!(
+        "{ON_SCREEN} const select = document.querySelector('select[aria-label=Algorithm]'); \
+         select.value = 'maekawa-sequential'; select.dispatchEvent(new Event('change')); \
+         return on_screen(select)"
+    ));
+    assert_eq!(seen, true, "the list of algorithms is shown");
     let repaired = "return doorwayLab.story?.frame.algorithm === 'maekawa-sequential'";
     stage.browser.wait("the repaired text", repaired);
     stage.browser.run("document.activeElement.blur()");

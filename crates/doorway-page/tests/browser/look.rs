@@ -36,7 +36,17 @@ const FACTS: &str = "
   const boxes_of = (root, selector) => [...root.querySelectorAll(selector)]
     .map((it) => it.getBoundingClientRect()).filter((it) => it.width);
   for (const picture of document.querySelectorAll('svg.network, svg.ring')) {
-    apart('two nodes', boxes_of(picture, '.body'));
+    const nodes = boxes_of(picture, '.body');
+    nodes.forEach((one, at) => nodes.slice(at + 1).forEach((other) => {
+      const x = one.left + one.right - other.left - other.right;
+      const y = one.top + one.bottom - other.top - other.bottom;
+      const over = (one.width + other.width - Math.hypot(x, y)) / 2;
+      if (over > 1) wrong.push(`two nodes overlap by ${over.toFixed(1)}`);
+    }));
+    apart('two messages', boxes_of(picture, '.pill'));
+    for (const node of nodes) for (const pill of boxes_of(picture, '.pill')) {
+      apart('a message and a node', [node, pill]);
+    }
     apart('two numbers', boxes_of(picture, '.label'));
     const frame = picture.getBoundingClientRect();
     for (const part of picture.querySelectorAll('text, .body, .cell, .row')) {
@@ -47,14 +57,30 @@ const FACTS: &str = "
     }
   }
   apart('two names of lanes', boxes_of(document, '.lanes span'));
+  for (const table of document.querySelectorAll('.panel table')) {
+    if (table.closest('.tablebox')) continue;
+    const [right, edge] = [table, table.closest('.panel')]
+      .map((it) => it.getBoundingClientRect().right);
+    const out = right - edge;
+    if (out > 1) wrong.push(`a table sticks out of its panel by ${out.toFixed(1)}`);
+  }
+  for (const image of document.querySelectorAll('main img')) {
+    const { width, naturalWidth: whole } = image;
+    if (width < whole - 1) wrong.push(`a picture with text has ${width} of its ${whole} px`);
+  }
   return wrong.slice(0, 5);
 ";
 
 impl Browser {
     /// What axe and the facts say against the screen, each with its name.
     pub(crate) fn wrong_with(&self, screen: &str) -> Vec<String> {
-        let found = texts(&self.run(FACTS)).into_iter().chain(self.axe(screen));
-        found.map(|what| format!("{screen}: {what}")).collect()
+        let found = self.axe(screen).into_iter().map(|what| format!("{screen}: {what}"));
+        self.facts(screen).into_iter().chain(found).collect()
+    }
+
+    /// What the facts say against the screen, each with its name.
+    pub(crate) fn facts(&self, screen: &str) -> Vec<String> {
+        texts(&self.run(FACTS)).into_iter().map(|what| format!("{screen}: {what}")).collect()
     }
 
     /// What axe finds wrong with the screen. Without axe this finds nothing, and says so.

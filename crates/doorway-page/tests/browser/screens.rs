@@ -6,7 +6,7 @@ use doorway_page::server::First;
 use crate::Stage;
 use crate::driver::Look;
 
-const SCREENS: [(&str, &str, &str); 15] = [
+const SCREENS: [(&str, &str, &str); 16] = [
     ("shelf", "#/", ""),
     ("moment", "#/lab/ricart-agrawala+n=4/a2d2-1d2-3a3d2-4d1-2d3-2d4-2d3-2d3-1?at=10", ""),
     ("quorums", "#/story/maekawa%2Fsection-5", "doorwayLab.show(30)"),
@@ -25,6 +25,11 @@ const SCREENS: [(&str, &str, &str); 15] = [
         "#/threads?name=peterson&n=2&steps=p0p1p0",
         "await new Promise((done) => \
       setTimeout(done, 300))",
+    ),
+    (
+        "bakery",
+        "#/threads?name=bakery&n=2&steps=p0p1p0p1p0p0p1",
+        "await new Promise((done) => setTimeout(done, 300))",
     ),
     (
         "present",
@@ -71,6 +76,70 @@ fn look_at(screens: &[(&str, &str, &str)]) {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+/// Groups with many messages under way.
+const CROWDS: [&str; 12] = [
+    "ricart-agrawala+n=3",
+    "lamport+n=3",
+    "maekawa+n=3",
+    "suzuki-kasami+n=5",
+    "ricart-agrawala+n=5",
+    "lamport+n=5",
+    "maekawa+n=7",
+    "maekawa+n=7+quorums=majority",
+    "ricart-agrawala+n=7",
+    "lamport+n=7",
+    "raymond-tree+n=7",
+    "lamport+n=12",
+];
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn messages_cover_neither_each_other_nor_nodes() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let mut wrong: Vec<String> = Vec::new();
+    for crowd in CROWDS {
+        // All nodes ask, and the messages arrive in an order that a seed decides.
+        let n: usize =
+            crowd.split_once("n=").unwrap().1.split('+').next().unwrap().parse().unwrap();
+        let asks = (1..=n).map(|node| format!("a{node}")).collect::<Vec<_>>().concat();
+        stage.visit(&format!("#/lab/{crowd}/{asks}"));
+        stage.browser.run("doorwayLab.pick = 'dice:7'; await doorwayLab.go('40')");
+        let mut most = 0;
+        for at in [1, n / 2, n, n + 3, n + 9, n + 15, n + 24, n + 33] {
+            stage.browser.run(&format!("doorwayLab.show({at})"));
+            for look in [Look::DESK, Look::BEAMER, Look::PHONE] {
+                stage.browser.look(look);
+                let screen = format!("{crowd}, step {at}, {} px", look.width);
+                wrong.extend(stage.browser.facts(&screen));
+                let shown = stage.browser.run("return document.querySelectorAll('.pill').length");
+                let under_way = "return doorwayLab.story.underWay(doorwayLab.at).length";
+                let told = stage.browser.run(
+                    "return [...document.querySelectorAll('.pill')].map((it) => \
+                     it.dataset.ids.split(' ').length).reduce((a, b) => a + b, 0)",
+                );
+                assert_eq!(told, stage.browser.run(under_way), "{screen}: every message is there");
+                most = most.max(shown.as_u64().unwrap());
+            }
+            if at == n {
+                stage.browser.look(Look::DESK);
+                stage.browser.run("await new Promise((done) => setTimeout(done, 120))");
+                stage.browser.picture(&format!("crowd-{}", crowd.replace(['+', '='], "-")));
+            }
+        }
+        assert!(most >= 2, "{crowd}: several messages are shown at once");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // A label that has no room appears at the dot while its choice has the focus.
+    stage.browser.look(Look::DESK);
+    stage.visit("#/lab/lamport+n=12/a1a2a3a4?at=4");
+    let labels = "return [...document.querySelectorAll('.pill.dot .label')].filter((it) => \
+                  getComputedStyle(it).display !== 'none').length";
+    assert_eq!(stage.browser.run(labels), 0);
+    stage.browser.wait("choices", "return Boolean(document.querySelector('.next .choice'))");
+    stage.browser.run("document.querySelector('.next .choice').focus()");
+    assert_eq!(stage.browser.run(labels), 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use doorway_lab::story::Story;
 use doorway_page::server::First;
 use serde_json::Value;
 
-use crate::driver::Look;
+use crate::driver::{Look, SENT};
 use crate::{Stage, serve};
 
 #[test]
@@ -254,6 +254,7 @@ fn back_branch_and_return_by_keyboard_alone() {
     stage.browser.press(&["End", "ArrowRight"]);
     stage.browser.press(&["?"]);
     stage.browser.wait("the list of keys", "return document.querySelector('dialog').open");
+    assert_eq!(stage.browser.wrong_with("help"), [""; 0]);
     stage.browser.press(&["Escape"]);
     stage.browser.press(&["p"]);
     stage.browser.wait("present", "return document.body.classList.contains('present')");
@@ -350,6 +351,31 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.wait("the other answer", impossible);
 }
 
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn from_here_can_be_stopped_and_says_since_when_nothing_can_go_wrong() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // Far more worlds than can be looked at before the button is pressed.
+    stage.visit("#/lab/lamport+n=6/?at=0");
+    stage.browser.press(&["h"]);
+    stage.browser.wait("stop", "return document.querySelector('.ask').innerText === 'stop'");
+    stage.browser.run("document.querySelector('.ask').click()");
+    let stopped = "return document.querySelector('.answer').innerText.startsWith('Stopped')";
+    stage.browser.wait("it stops", stopped);
+    assert_eq!(stage.text(".ask"), "Can this still go wrong?");
+    // One message may be lost. After the last reply no loss matters any more.
+    stage.visit("#/lab/ricart-agrawala+n=3/a1d1-2d2-1d1-3d3-1?at=5");
+    stage.browser.run(
+        "const [asks, losses] = document.querySelectorAll('.here select'); \
+         asks.value = '0'; losses.value = '1'",
+    );
+    stage.browser.press(&["h"]);
+    let since = "return document.querySelector('.answer').innerText \
+                 .startsWith('Impossible since step 5:')";
+    stage.browser.wait("since when", since);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
 /// A free port outside the range from which the system hands out ports, so that it is still free
 /// when the server starts again.
 fn port_for_a_restart() -> u16 {
@@ -391,6 +417,83 @@ fn a_restart_of_the_server_loses_nothing() {
     stage.browser.run("location.reload()");
     stage.ready();
     stage.until(4);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_story_of_the_shelf_keeps_its_title_and_notes_when_it_is_loaded_again() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/story/ricart-agrawala%2Fconcurrent");
+    stage.browser.press(&["Home", "ArrowRight", "ArrowRight", "ArrowRight"]);
+    stage.until(3);
+    let told = || (stage.text(".story"), stage.text(".note"));
+    let before = told();
+    assert!(!before.0.is_empty() && !before.1.is_empty(), "{before:?}");
+    stage.browser.wait("the address", "return location.hash.endsWith('?at=3')");
+    stage.browser.run("location.reload()");
+    stage.ready();
+    stage.until(3);
+    assert_eq!(told(), before);
+    // Another choice makes it another story, which has a link of its own.
+    let other = "const {story, at} = doorwayLab; await doorwayLab.take(doorwayLab.choices \
+                 .find((it) => it.do[0] !== story.steps[at].do).do[0])";
+    stage.browser.wait("choices", "return Boolean(doorwayLab.choices)");
+    stage.browser.run(other);
+    stage.until(4);
+    stage.browser.wait("the address", "return location.hash.startsWith('#/lab/')");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_deadlock_beside_clients_that_can_ask_says_so() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/suzuki-kasami+n=3/a2x2-1x2-3?at=3");
+    let text = "node 2 waits, and nothing but new requests can happen";
+    assert!(stage.text(".next").contains(text), "{}", stage.text(".next"));
+    assert!(stage.text(".next").contains("node 1 asks"), "{}", stage.text(".next"));
+    stage.browser.press(&["h"]);
+    let answer = "return document.querySelector('.answer').innerText.startsWith('This is wrong')";
+    stage.browser.wait("an answer", answer);
+    assert!(stage.text(".answer").contains(text), "{}", stage.text(".answer"));
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_first_screen_is_small_and_is_not_sent_twice() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let sent = || stage.browser.run(SENT).as_u64().unwrap();
+    for place in ["#/", "#/lab/ricart-agrawala+n=3/a1a2?at=2"] {
+        stage.visit(place);
+        stage.browser.devtools("Network.clearBrowserCache", &serde_json::json!({}));
+        stage.browser.run("location.reload()");
+        stage.ready();
+        let first = sent();
+        assert!((50_000..150_000).contains(&first), "{place}: {first} bytes");
+        stage.browser.run("location.reload()");
+        stage.ready();
+        let second = sent();
+        assert!(second < first / 3, "{place}: {second} bytes after {first}");
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn links_name_quorums_and_lines_of_quorums() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let list = "return doorwayLab.story.frame.group.quorums.join(' ')";
+    // As a person types the group, and as links have it that were made before.
+    let typed = "#/lab/maekawa+n=3+quorums=1,2;2,3;1,3/?at=0";
+    let lines = "#/lab/maekawa+n=3;quorum+1+=+1+2;quorum+2+=+2+3;quorum+3+=+1+3/a1?at=1";
+    for place in [typed, lines] {
+        stage.visit(place);
+        assert_eq!(stage.text("#alert"), "", "{place}");
+        assert_eq!(stage.browser.run(list), "1,2 2,3 1,3", "{place}");
+        let link = stage.browser.run("return doorwayLab.address()");
+        stage.visit("#/");
+        stage.visit(link.as_str().unwrap());
+        assert_eq!(stage.text("#alert"), "", "{link}");
+        assert_eq!(stage.browser.run(list), "1,2 2,3 1,3", "{link}");
+    }
 }
 
 #[test]

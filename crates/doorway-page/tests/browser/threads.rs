@@ -34,6 +34,22 @@ fn a_fence_that_is_left_out_lets_two_in() {
     stage.browser.run("history.replaceState(null, '', location.href); location.reload()");
     stage.ready();
     wait("the link opens it again", "document.querySelector('.threads .violated')");
+    // Where the reader's system chooses the colours, the step on screen is still marked.
+    let forced =
+        serde_json::json!({ "features": [{ "name": "forced-colors", "value": "active" }] });
+    stage.browser.devtools("Emulation.setEmulatedMedia", &forced);
+    wait("marked", "document.querySelectorAll('.schedule li').length > 1");
+    let kept = stage.browser.run(
+        "const style = getComputedStyle(document.querySelector('.schedule .ran')); \
+         return [style.forcedColorAdjust, style.backgroundColor]",
+    );
+    // Colours that the page keeps for itself are those of the system.
+    let system = "const mark = document.createElement('p'); document.body.append(mark); \
+                  mark.style = 'forced-color-adjust: none; background: Highlight'; \
+                  return getComputedStyle(mark).backgroundColor";
+    assert_eq!(kept[0], "none", "{kept}");
+    assert_eq!(kept[1], stage.browser.run(system));
+    stage.browser.look(Look::DESK);
     stage.visit("#/threads?name=nobody");
     wait("a sentence", "document.getElementById('alert').innerText.includes('no algorithm')");
     assert_eq!(stage.browser.log().len(), 1, "the refusal alone is in the log");

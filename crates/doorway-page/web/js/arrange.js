@@ -25,12 +25,16 @@ export function arrange(story, width, height) {
 
 function circle(n, width, height) {
   const [x, y] = [width / 2, height / 2];
-  const [rx, ry] = [Math.min(x - 40, y * 1.7), y - AIR];
+  // Many nodes have many messages between them, so they take the whole width.
+  const [rx, ry] = [Math.min(x - 40, y * (n > 4 ? 3 : 1.7)), y - AIR];
+  if (n === 1) return [, [x, y]];
+  // Equal ways along the ellipse, since equal angles would crowd its ends.
+  const turn = (share) => [x + rx * Math.sin(2 * Math.PI * share), y - ry * Math.cos(2 * Math.PI * share)];
+  const points = Array.from({ length: 721 }, (_, point) => turn(point / 720));
+  const ways = [0];
+  for (let point = 1; point <= 720; point += 1) ways.push(ways[point - 1] + Math.hypot(points[point][0] - points[point - 1][0], points[point][1] - points[point - 1][1]));
   const places = [];
-  for (let node = 1; node <= n; node += 1) {
-    const turn = (2 * Math.PI * (node - 1)) / n - Math.PI / 2;
-    places[node] = n === 1 ? [x, y] : [x + rx * Math.cos(turn), y + ry * Math.sin(turn)];
-  }
+  for (let node = 1; node <= n; node += 1) places[node] = points[ways.findIndex((way) => way >= (ways[720] * (node - 1)) / n)];
   return places;
 }
 

@@ -1,7 +1,8 @@
 // What can happen next: every choice is one key or one click away. Faults are switches.
 
-import { h, put } from "./dom.js";
-import { verdict } from "./story.js";
+import { h, put, s } from "./dom.js";
+import { light } from "./pills.js";
+import { kindOf, verdict } from "./story.js";
 
 /** At most this many choices are shown; the rest are found by typing. */
 const MOST = 40;
@@ -64,11 +65,15 @@ export function choices(lab) {
 
   const told = (over) => {
     const { head, why } = verdict(over);
-    return [h("p.violated", {}, head), why.map((sentence) => h("p", {}, sentence))];
+    return h("div.verdict", {}, h("p.violated", {}, head), why.map((sentence) => h("p", {}, sentence)));
   };
 
   const words = (choice) => (choice.kind === "message"
     ? `${choice.text} ${choice.from} → ${choice.node}` : `node ${choice.node} ${choice.text}`);
+
+  /** A dot in the colour of the message, as the network has it. */
+  const mark = ({ text }) => s("svg.mark", { viewBox: "0 0 10 10", "aria-hidden": "true" },
+    s(`circle.f${(lab.story.frame.colours[kindOf(text)] ?? 6) % 7}`, { cx: 5, cy: 5, r: 5 }));
 
   function button(choice) {
     const [word, lose, double] = choice.do;
@@ -77,8 +82,10 @@ export function choices(lab) {
     const taken = lab.story.steps[lab.at]?.do === word;
     const main = h(`button.choice${taken ? ".taken" : ""}`, {
       type: "button", onclick: () => lab.take(word), "data-do": word,
+      onpointerenter: () => light(choice.id, true), onpointerleave: () => light(choice.id, false),
+      onfocus: () => light(choice.id, true), onblur: () => light(choice.id, false),
       title: taken ? "the story goes on with this" : null,
-    }, key, words(choice));
+    }, key, choice.kind === "message" ? mark(choice) : null, words(choice));
     const fault = (on, name, what) => (on && what
       ? h("button.fault", { type: "button", onclick: () => lab.take(what), "aria-label": `${name}: ${words(choice)}` }, name)
       : null);

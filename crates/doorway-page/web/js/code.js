@@ -45,11 +45,11 @@ export function code(lab) {
     if (element.hidden) return;
     if (shown !== algorithm) {
       const all = algorithm.source.split("\n");
-      first = Math.max(0, all.findIndex((line) => !line.startsWith("//!")));
+      first = algorithm.skipped;
       file.textContent = algorithm.file;
       // Half the indentation: the column is narrow.
       const narrow = (line) => line.replace(/^( {4})+/, (spaces) => " ".repeat(spaces.length / 2));
-      put(lines, all.slice(first).map((line, index) => h("li", { value: first + index + 1 }, narrow(line))));
+      put(lines, all.map((line, index) => h("li", { value: first + index + 1 }, narrow(line))));
       shown = algorithm;
     }
     for (const item of lines.querySelectorAll(".acted")) item.classList.remove("acted", "hit");

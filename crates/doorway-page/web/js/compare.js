@@ -29,7 +29,7 @@ export function comparison(lab, home) {
   const sweep = h("select", { "aria-label": "What changes" }, [["n", "nodes"], ["load", "load"], ["delay", "delay"]].map(([value, label]) => h("option", { value }, label)));
   const seed = h("input", { type: "number", min: 0, value: 1, "aria-label": "Seed" });
   const points = h("input", { type: "text", placeholder: "usual", "aria-label": "Points, separated by commas" });
-  const picture = h("div.plot", {});
+  const picture = h("div.plot", { tabindex: 0, role: "group", "aria-label": "Plot, scrollable" });
   const rows = h("tbody", {});
   const command = h("code", {});
   const status = h("p", { role: "status" });

@@ -107,6 +107,7 @@ export function fileHome(atlas) {
   return {
     name: "file",
     algorithms: async () => [atlas.algorithm],
+    algorithm: async () => atlas.algorithm,
     stories: async () => [],
     first: async () => tell(begin(), 0),
     open: async () => { throw new Refusal("An atlas has no shelf.", 404); },

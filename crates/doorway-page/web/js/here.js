@@ -53,8 +53,9 @@ export function here(lab) {
     } else {
       const count = line.steps.length + line.cycle.length;
       const loop = line.cycle.length ? `, and then ${many(line.cycle.length, "step")} that are repeated for ever` : "";
+      const [head, rest] = count === 0 ? ["This is wrong already", ""] : ["Still possible", `: ${many(line.steps.length, "step")}${loop}`];
       put(answer,
-        h("p.possible", {}, h("strong", {}, "Still possible"), `: ${many(line.steps.length, "step")}${loop}. ${line.violation.property}: ${line.violation.text}.`),
+        h("p.possible", {}, h("strong", {}, head), `${rest}. ${line.violation.property}: ${line.violation.text}.`),
         count === 0 ? null : h("p", {},
           h("button", { type: "button", onclick: () => lab.take(line.steps[0] ?? line.cycle[0]) }, "hint: one step"), " ",
           h("button", { type: "button", onclick: () => shown(line) }, "show the way")));

@@ -29,13 +29,16 @@ export class Lab {
     /** @type {((moved: number) => void)[]} */
     this.panels = [];
     this.onerror = (_error) => {};
+    /** What the list says about each algorithm. */
     this.catalogue = new Map();
+    /** Everything about the algorithms of the stories so far. */
+    this.known = new Map();
     this.busy = 0;
     this.queue = Promise.resolve();
   }
 
-  /** What the catalogue says about the algorithm of the story. */
-  get algorithm() { return this.catalogue.get(this.story?.frame.algorithm) ?? null; }
+  /** Everything about the algorithm of the story; null if the list does not have it. */
+  get algorithm() { return this.known.get(this.story?.frame.algorithm) ?? null; }
 
   /** Do something that may be refused, after everything before it. A refusal becomes a sentence. */
   attempt(work) {
@@ -73,31 +76,31 @@ export class Lab {
   /** Show a story that a link names. */
   async link({ run, steps = "", at, print }) {
     const story = await playAll(this.home, run, steps);
-    this.#enter(story, at ?? story.steps.length);
-    if (story.frame.broken) {
-      throw new Refusal(`The story goes no further than this: ${story.frame.broken}.`, 0);
-    }
+    await this.#enter(story, at ?? story.steps.length);
+    if (story.frame.broken) throw new Refusal(`The story goes no further than this: ${story.frame.broken}.`, 0);
     const from = url.differs(print, story.steps);
-    if (from) {
-      throw new Refusal(`The code has changed since this link was made: the story differs from ` +
-        `about step ${from} on.`, 0);
-    }
+    if (from) throw new Refusal(`The code has changed since this link was made: the story differs from about step ${from} on.`, 0);
   }
 
-  /** Show a script of the shelf, or one that was opened as text. */
-  async open(telling) {
+  /** Show a script of the shelf, with its place there and the step to show, or one that was opened as text. */
+  async open(telling, { id, at } = {}) {
     const story = new Story(telling);
     await tellAll(this.home, story, wordsOf(telling.words ?? ""));
-    this.#enter(story, story.ends ? story.steps.length : 0);
+    if (id) story.shelf = { id, length: story.steps.length };
+    await this.#enter(story, at ?? (story.ends ? story.steps.length : 0));
     return story;
   }
 
-  #enter(story, at) {
+  async #enter(story, at) {
+    const { algorithm } = story.frame;
+    if (!this.known.has(algorithm) && this.catalogue.has(algorithm)) {
+      this.known.set(algorithm, await this.home.algorithm(algorithm));
+    }
     this.pause();
     this.branches = [];
     this.asked = 0;
     this.story = story;
-    this.show(Math.max(0, Math.min(at, story.steps.length)));
+    this.show(at);
   }
 
   /** Show the moment after `at` steps. To predict, one step on first asks, and then moves. */
@@ -165,9 +168,7 @@ export class Lab {
   /** Go to another branch, at the step where it parted from this one. */
   switchTo(branch) {
     this.branches = this.branches.map((it) => (it === branch ? this.story : it));
-    const mine = this.story.steps;
-    let at = 0;
-    while (at < mine.length && mine[at].do === branch.steps[at]?.do) at += 1;
+    const at = branch.parting(this.story);
     this.story = branch;
     this.show(Math.min(at + 1, branch.steps.length));
   }
@@ -182,11 +183,9 @@ export class Lab {
 
   /** The next entry, or the last one before this moment. */
   entry(direction) {
-    const { steps } = this.story;
-    for (let at = this.at + direction; at > 0 && at <= steps.length; at += direction) {
-      if (steps[at - 1].entered) return this.show(at);
-    }
-    return direction > 0 ? this.show(steps.length) || this.go("entry") : this.show(0);
+    const at = this.story.entry(this.at, direction);
+    if (at) return this.show(at);
+    return direction > 0 ? this.show(this.story.steps.length) || this.go("entry") : this.show(0);
   }
 
   /** Play or pause; show the effect of a step that is hidden. */

@@ -9,10 +9,12 @@ import { sparkline } from "./spark.js";
 
 /** After this long without an answer the figures are grey. */
 const STALE = 3000;
+/** While nothing happens, the list of locks is asked for once in this time. */
+const REST = 5000;
 
 const main = document.getElementById("main");
 const bar = document.getElementById("bar");
-const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, stop: () => {} };
+const state = { prefix: "", chosen: null, heard: 0, signedIn: false, session: 0, group: null, list: null, stop: () => {} };
 const totals = h("span", {});
 let [spark, news] = [sparkline(), newsList("News of this node and its group")];
 const age = h("span.quiet.age", {});
@@ -29,7 +31,7 @@ const tell = (text) => put(done, text);
 function signIn(text) {
   leaveLock();
   state.stop();
-  Object.assign(state, { signedIn: false, session: state.session + 1, group: null, stop: () => {} });
+  Object.assign(state, { signedIn: false, session: state.session + 1, group: null, list: null, stop: () => {} });
   if (hasLab()) {
     put(main, h("p.bad", { role: "alert" }, text));
     return;
@@ -82,7 +84,7 @@ function showGroup(told) {
   texts.forEach((text, index) => say(facts.children[index] ?? facts.appendChild(h("span", {})), text));
   const lines = [
     ...told.nodes.map((it) => ["", `${it.node}: ${it.view === null ? "no view" : "serves"}, ` +
-      `${it.held.toLocaleString("en")} held, ${it.waiting.toLocaleString("en")} waiting, ${it.grants.toLocaleString("en")} grants`]),
+      `${it.held.toLocaleString("en")} held, ${it.waiting.toLocaleString("en")} waiting, ${many(it.grants, "grant")}`]),
     ...told.away.map((it) => [".bad", `${it.node}: away for ${time(it.for_ms)}`]),
     ...told.silent.map((it) => [".bad", `${it}: no answer`])];
   if (members.dataset.shown === lines.join()) return;
@@ -105,13 +107,22 @@ function choose(name) {
   lookAtLock();
 }
 
+/** The locks. If nobody waits, and nothing was granted or released since the last list, that list is shown a little longer. */
+async function listAfter(told) {
+  const news = JSON.stringify([state.session, state.prefix, told.nodes.map(({ node, held, grants }) => [node, held, grants])]);
+  const quiet = told.nodes.every((it) => it.waiting === 0) && state.list?.news === news && Date.now() - state.list.at < REST;
+  if (!quiet) state.list = { news, at: Date.now(), page: await list(state.prefix) };
+  return state.list.page;
+}
+
 let looking = false;
 async function look() {
   if (looking || document.hidden) return;
   looking = true;
   try {
     const { session } = state;
-    const [told, page] = await Promise.all([group(), list(state.prefix)]);
+    const told = await group();
+    const page = await listAfter(told);
     if (session !== state.session) return;
     if (!state.signedIn) screen();
     state.signedIn = true;

@@ -1,23 +1,11 @@
-// The page: which screen is shown, and what the keys do.
+// The page: which screen is shown, and what the keys do. Screens other than the shelf are loaded when they are needed.
 
-import { bills } from "./bills.js";
-import { branches } from "./branches.js";
-import { choices } from "./choices.js";
-import { code, rules } from "./code.js";
-import { comparison, planOf } from "./compare.js";
 import { h, put } from "./dom.js";
-import { exports } from "./export.js";
-import { here } from "./here.js";
 import { help, keys } from "./keys.js";
 import { Lab } from "./lab.js";
-import { network } from "./network.js";
 import { server, takeToken } from "./server.js";
 import { setup } from "./setup.js";
 import { shelf } from "./shelf.js";
-import { spacetime } from "./spacetime.js";
-import { table } from "./table.js";
-import { threads } from "./threads.js";
-import { transport } from "./transport.js";
 import { read } from "./url.js";
 
 takeToken();
@@ -47,6 +35,8 @@ async function copyLink() {
     dialog(h("h2", { id: "dialog-title" }, "The link to this moment"), h("p.address", {}, address));
   }
 }
+
+const exported = () => lab.attempt(async () => dialog((await import("./export.js")).exports(lab)));
 
 function theme() {
   const root = document.documentElement;
@@ -78,22 +68,15 @@ const oracle = h("button.oracle", { type: "button", onclick: question, title: "H
 const bar = setup(lab, { start: (run) => begin(run) }, [
   home.name === "file" ? null : [h("a.button.home", { href: "#/" }, "stories"), h("a.button", { href: "#/compare" }, "compare"), h("a.button", { href: "#/threads" }, "threads")],
   h("span.moment", {}, h("span.told", {}, button("link", copyLink, "Copy the link to this moment"),
-    home.draw ? button("export", () => dialog(exports(lab))) : null),
+    home.draw ? button("export", exported) : null),
     button("present", present, "Large type, for a beamer"), oracle),
   button("theme", theme, "Light or dark"), button("?", () => dialog(help()), "Keys"),
 ]);
 
-const next = choices(lab);
-const ask = here(lab);
-const ways = branches(lab);
-const panels = [network(lab), spacetime(lab), table(lab), rules(lab), code(lab), bills(lab), next, ask, ways];
-const [net, time, knows, law, source, cost] = panels;
-const screen = h("div.lab", {},
-  h("h1.unseen", {}, "One moment of a story"),
-  h("div.column.left", {}, next.element, ask.element, ways.element),
-  h("div.column.middle", {}, net.element, time.element, knows.element),
-  h("div.column.right", {}, law.element, source.element, cost.element));
-lab.panels = [bar.draw, ...panels.map((panel) => panel.draw), transport(lab, $("transport")), remember];
+lab.panels = [bar.draw, remember];
+
+/** The screen of one moment, once a story has been opened. @type {ReturnType<typeof import("./moment.js").moment>|null} */
+let screen = null;
 
 /** What the address bar shows, as far as this page knows. If it shows something else, a reader goes there. */
 let place = location.hash;
@@ -105,7 +88,9 @@ function remember() {
     const { story } = lab;
     const leaves = () => story !== lab.story || location.hash !== place;
     if (!story || story.frame.names || document.body.dataset.screen !== "lab" || leaves()) return;
-    const address = await lab.address();
+    const { shelf } = story;
+    // A story of the shelf keeps its title and its notes as long as it has the steps that it has there.
+    const address = shelf?.length === story.steps.length ? `#/story/${encodeURIComponent(shelf.id)}?at=${lab.at}` : await lab.address();
     // A step is under way. If it fails, nothing is drawn, and this moment is still the one to remember.
     if (lab.busy) { remember(); return; }
     if (leaves()) return;
@@ -133,12 +118,20 @@ function show(name, ...content) {
   document.title = name === "lab" ? `${lab.story.frame.algorithm} · Doorway lab` : "Doorway lab";
 }
 
-const stage = () => { show("lab", screen); lab.show(lab.at); };
+async function stage() {
+  if (!screen) {
+    const { moment } = await import("./moment.js");
+    screen = moment(lab, $("transport"));
+    lab.panels = [bar.draw, ...screen.draws, remember];
+  }
+  show("lab", screen.element);
+  lab.show(lab.at);
+}
 
 function begin(run) {
   return lab.attempt(async () => {
     await lab.link({ run });
-    stage();
+    await stage();
   });
 }
 
@@ -146,30 +139,32 @@ function begin(run) {
 async function route() {
   place = location.hash;
   const link = await read(location.hash);
-  const [, kind, id] = location.hash.split("/");
+  const [, kind, id] = location.hash.split("?")[0].split("/");
   if (!lab.catalogue.size) lab.catalogue = new Map((await home.algorithms()).map((it) => [it.name, it]));
   if (link.screen === "lab") {
     try {
       await lab.link(link);
     } finally {
-      if (lab.story) stage();
+      if (lab.story) await stage();
     }
   } else if (kind === "story" || kind === "first") {
-    const told = kind === "story" ? await home.open({ story: decodeURIComponent(id) }) : await home.first();
+    const story = kind === "story" ? decodeURIComponent(id) : undefined;
+    const told = story ? await home.open({ story }) : await home.first();
     if (told.shelf) return show("shelf", shelf(await home.stories(), lab.catalogue));
-    await lab.open(told);
-    stage();
+    await lab.open(told, { id: story, at: link.at });
+    await stage();
   } else if (kind === "recorded" || link.screen === "run") {
-    await lab.open(kind === "recorded" ? await home.recorded(id) : await home.run(planOf(link.rest)));
-    stage();
+    const plan = async () => (await import("./compare.js")).planOf(link.rest);
+    await lab.open(kind === "recorded" ? await home.recorded(id) : await home.run(await plan()));
+    await stage();
   } else if (kind === "compare") {
-    show("compare", comparison(lab, home));
+    show("compare", (await import("./compare.js")).comparison(lab, home));
   } else if (link.screen === "threads") {
-    room = threads(home, link.rest, alarm);
+    room = (await import("./threads.js")).threads(home, link.rest, alarm);
     show("threads", room);
   } else if (home.name === "file") {
     await lab.open(await home.first());
-    stage();
+    await stage();
   } else {
     show("shelf", shelf(await home.stories(), lab.catalogue));
   }
@@ -185,17 +180,17 @@ function violation() {
   return story.violation(last) && at < last ? lab.show(last) : lab.go("violation");
 }
 
-const moment = (work) => () => lab.story && work();
+const moment = (work) => () => screen && lab.story && work();
 keys({
-  ArrowRight: () => (room ? room.move(1) : lab.story && lab.forward()),
-  ArrowLeft: () => (room ? room.move(-1) : lab.story && lab.back()), " ": moment(() => lab.play()),
+  ArrowRight: () => (room ? room.move(1) : screen && lab.story && lab.forward()),
+  ArrowLeft: () => (room ? room.move(-1) : screen && lab.story && lab.back()), " ": moment(() => lab.play()),
   Home: moment(() => lab.show(0)), End: moment(() => lab.show(lab.story.steps.length)),
   "[": moment(() => lab.entry(-1)), "]": moment(() => lab.entry(1)), v: moment(violation),
-  c: moment(() => { lab.cone = !lab.cone; lab.show(lab.at); }), h: moment(() => ask.ask()),
-  b: moment(() => ways.focus()), f: moment(() => next.faults()), "/": moment(() => next.find()),
+  c: moment(() => { lab.cone = !lab.cone; lab.show(lab.at); }), h: moment(() => screen.ask.ask()),
+  b: moment(() => screen.ways.focus()), f: moment(() => screen.next.faults()), "/": moment(() => screen.next.find()),
   p: moment(present), q: moment(question), t: theme, u: moment(() => !lab.story.frame.names && copyLink()),
-  e: moment(() => home.draw && !lab.story.frame.names && dialog(exports(lab))), "?": () => dialog(help()),
-}, (number) => (room ? room.press(number) : lab.story && next.press(number)));
+  e: moment(() => home.draw && !lab.story.frame.names && exported()), "?": () => dialog(help()),
+}, (number) => (room ? room.press(number) : screen && lab.story && screen.next.press(number)));
 
 const saved = localStorage.getItem("doorway.theme");
 if (saved) document.documentElement.dataset.theme = saved;

@@ -3,6 +3,7 @@
 import { arrange, links, radius } from "./arrange.js";
 import { h, put, s, still } from "./dom.js";
 import { matrix } from "./matrix.js";
+import { arrangePills, drawPills } from "./pills.js";
 import { kindOf } from "./story.js";
 
 const MOST = 12;
@@ -11,7 +12,8 @@ const MOST = 12;
 export function network(lab) {
   const picture = s("svg.network", { role: "img" });
   const element = h("section.panel.net", { "aria-label": "Network" }, h("h2", {}, "Network"), picture);
-  let before = new Map();
+  /** @type {import("./pills.js").Pill[]} */
+  let before = [];
   const draw = (moved) => {
     if (!lab.story) return;
     const { story, at } = lab;
@@ -25,10 +27,11 @@ export function network(lab) {
     picture.setAttribute("aria-label", `${story.n} nodes; inside: ${names}; under way: ${flights.length}`);
     if (story.n > MOST) return put(picture, matrix(lab, flights, width, height));
     const places = arrange(story, width, height);
-    const next = pillPlaces(flights, places);
-    put(picture, links(story, places, width, height), waits(story, at, places), bodies(lab, places), pills(lab, flights, next));
-    if (moved === 1 && !still()) animate(picture, lab, before, next, places);
-    before = next;
+    const pills = arrangePills(flights, places, width, height, document.body.classList.contains("present"));
+    const [tails, marks] = drawPills(lab, pills, places);
+    put(picture, links(story, places, width, height), tails, waits(story, at, places), bodies(lab, places), marks);
+    if (moved === 1 && !still()) animate(picture, lab, before, pills, places);
+    before = pills;
     return undefined;
   };
   new ResizeObserver(() => draw(0)).observe(element);
@@ -82,48 +85,6 @@ function waits(story, at, places) {
   ];
 }
 
-/** Where the messages of a channel stand: near the sender, the oldest ahead. */
-function pillPlaces(flights, places) {
-  const channels = new Map();
-  for (const flight of flights) {
-    const key = `${flight.from}-${flight.to}`;
-    channels.set(key, [...(channels.get(key) ?? []), flight]);
-  }
-  const found = new Map();
-  for (const channel of channels.values()) {
-    channel.forEach((flight, index) => {
-      const [a, b] = [places[flight.from], places[flight.to]];
-      if (!a || !b) return;
-      const share = 0.42 - (0.16 * index) / Math.max(1, channel.length - 1 || 1);
-      const crowd = channel.length > 1 ? share : 0.36;
-      found.set(flight.id, [a[0] + (b[0] - a[0]) * crowd, a[1] + (b[1] - a[1]) * crowd + index * 4]);
-    });
-  }
-  return found;
-}
-
-function pills(lab, flights, places) {
-  return [...flights].reverse().map((flight) => {
-    const place = places.get(flight.id);
-    if (!place) return null;
-    const kind = kindOf(flight.text);
-    const large = document.body.classList.contains("present");
-    const [width, height] = large ? [9.4 * kind.length + 18, 26] : [7.4 * kind.length + 14, 20];
-    const colour = lab.story.frame.colours[kind] ?? 6;
-    const asked = lab.asked && lab.story.steps[lab.asked - 1].took === flight.id ? ".asked" : "";
-    return s(`g.pill.k${colour % 7}${asked}`, {
-      id: `pill-${flight.id}`, transform: `translate(${place[0]} ${place[1]})`,
-      onclick: () => {
-        const choice = lab.choices?.find((it) => it.id === flight.id);
-        if (choice) lab.take(choice.do[0]);
-      },
-    },
-      s("title", {}, `${flight.text} from ${flight.from} to ${flight.to}`),
-      s("rect", { x: -width / 2, y: -height / 2, width, height, rx: height / 2 }),
-      s("text", { "text-anchor": "middle", dy: "0.35em" }, kind));
-  });
-}
-
 /** The message that was taken arrives, then the new ones leave: 250 ms each. */
 function animate(picture, lab, before, next, places) {
   const step = lab.story.steps[lab.at - 1];
@@ -132,18 +93,20 @@ function animate(picture, lab, before, next, places) {
     const run = element.animate(frames, { duration: 250, delay, fill: "backwards", easing: "ease-in-out" });
     run.onfinish = then ?? null;
   };
+  const of = (pills, id) => pills.find((pill) => pill.flights.some((flight) => flight.id === id));
   const flight = lab.story.flights.get(step.took);
-  const from = before.get(step.took);
+  const from = of(before, step.took);
   if (flight && from && !step.lost?.includes(step.took)) {
-    const [ghost] = pills(lab, [flight], new Map([[flight.id, from]]));
+    const alone = { ...from, flights: [flight], label: kindOf(flight.text) };
+    const [, [ghost]] = drawPills(lab, [alone], places);
     ghost.removeAttribute("id");
     ghost.classList.add("ghost");
     picture.append(ghost);
-    move(ghost, from, places[flight.to], 0, () => ghost.remove());
+    move(ghost, from.at, places[flight.to], 0, () => ghost.remove());
     setTimeout(() => ghost.remove(), 400);
   }
   for (const send of step.sends ?? []) {
     const pill = picture.querySelector(`#pill-${send.id}`);
-    if (pill) move(pill, places[step.node], next.get(send.id), flight ? 250 : 0);
+    if (pill) move(pill, places[step.node], of(next, send.id).at, flight ? 250 : 0);
   }
 }

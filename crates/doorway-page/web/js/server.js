@@ -72,6 +72,7 @@ async function* lines(path, body, signal) {
 export const server = {
   name: "server",
   algorithms: () => json("algorithms"),
+  algorithm: (name) => json(`algorithms/${encodeURIComponent(name)}`),
   stories: () => json("stories"),
   first: () => json("first"),
   open: (what) => json("open", what),

@@ -47,7 +47,7 @@ export function setup(lab, to, buttons) {
     channel.value = g.channel;
     const rest = run.split("\n")[0].split(" ").slice(1).filter((word) => !/^(n|channel)=/.test(word));
     more.value = rest.join(" ");
-    const known = lab.catalogue.get(name)?.options ?? [];
+    const known = lab.algorithm?.options ?? [];
     more.title = known.map(([key, example]) => `${key}=${example}`).join("\n");
     algorithm.title = lab.algorithm?.refuted ? `refuted: ${lab.algorithm.refuted}` : lab.algorithm?.summary ?? "";
   };

@@ -11,7 +11,7 @@ const ENDS = { violation: "goes wrong", stuck: "deadlock", starved: "starvation"
 export function shelf(cards, catalogue) {
   const papers = new Map();
   for (const card of cards) {
-    const { paper } = card;
+    const { paper } = catalogue.get(card.algorithm);
     papers.set(paper, [...(papers.get(paper) ?? []), card]);
   }
   for (const algorithm of catalogue.values()) if (!papers.has(algorithm.paper)) papers.set(algorithm.paper, []);
@@ -27,7 +27,7 @@ export function shelf(cards, catalogue) {
         h(`a.name${it.refuted ? ".refuted" : ""}`, { href: `#/lab/${it.name}+n=3/?at=0`, title: it.refuted ?? it.summary }, it.name), " ",
       ])),
       h("ul.cards", {}, stories.map((card) => h(`li.card${card.ends ? ".ends" : ""}`, {},
-        h("a", { href: `#/story/${encodeURIComponent(card.id)}` }, card.title || card.id.split("/")[1].replaceAll("-", " ")),
+        h("a", { href: `#/story/${encodeURIComponent(card.id)}` }, card.title),
         h("p", {}, card.about),
         h("p.foot", {}, h("code", {}, card.algorithm), card.ends ? h("strong", {}, ENDS[card.ends]) : null)))))));
 }

@@ -45,6 +45,8 @@ export class Story {
     this.round = telling.round ?? null;
     this.ends = telling.ends ?? null;
     this.title = telling.title ?? "";
+    /** Its place on the shelf, and its length there. @type {{id: string, length: number}|null} */
+    this.shelf = null;
     for (const { node, sends } of telling.opening) this.#send(node, sends, 0);
     this.kept.push(new Set(this.flights.keys()));
     this.extend(telling);
@@ -145,6 +147,20 @@ export class Story {
     return this.steps.slice(0, at).map((step) => step.do).join("");
   }
 
+  /** The step of the next entry, or of the one before; 0 if there is none. */
+  entry(at, direction) {
+    for (let step = at + direction; step > 0 && step <= this.steps.length; step += direction) {
+      if (this.steps[step - 1].entered) return step;
+    }
+    return 0;
+  }
+
+  /** How many steps this story shares with another one. */
+  parting({ steps }) {
+    const own = this.steps.findIndex((step, at) => step.do !== steps[at]?.do);
+    return own < 0 ? this.steps.length : own;
+  }
+
   /** What a node is called. */
   name(node) {
     return this.frame.names?.[node - 1] ?? `node ${node}`;
@@ -166,7 +182,7 @@ export class Story {
   /** What happened in a step, as a sentence. */
   sentence(at) {
     const step = this.steps[at - 1];
-    if (!step) return "The beginning.";
+    if (!step) return this.frame.names ? this.#standing() : "The beginning.";
     if (step.say) return step.say;
     const parts = [this.cause(at)];
     const sends = new Map();
@@ -176,6 +192,14 @@ export class Story {
     if (step.entered) parts.push("enters");
     if (step.violation) parts.push(`VIOLATION: ${step.violation.text}`);
     return `${parts.join("; ")}.`;
+  }
+
+  /** How a recording begins: the lock may be in use already. */
+  #standing() {
+    const of = (phase) => this.states(0).flatMap((state, node) => (phase(state) ? [this.name(node + 1)] : []));
+    const [inside, waiting] = [of((it) => it.held > 0), of((it) => it.phase === "waiting")];
+    const parts = [inside.length && `inside: ${inside.join(", ")}`, waiting.length && `waiting: ${waiting.join(", ")}`].filter(Boolean);
+    return parts.length ? `The beginning; ${parts.join("; ")}.` : "The beginning.";
   }
 
   /** The steps that are causes of what a node knows after step `at`. */

@@ -10,9 +10,10 @@
  * @property {string} [rest]  for screens with parameters of their own
  */
 
-const packed = (run) => encodeURI(run).replaceAll("+", "%2B").replaceAll("%20", "+")
+// A semicolon is the end of a line, unless a digit follows: no line begins with one, but quorums are listed as 1,2;2,3.
+const packed = (run) => encodeURI(run).replaceAll("+", "%2B").replaceAll("%20", "+").replace(/;(?!\d)/g, "%3B")
   .replaceAll("%0A", ";").replaceAll("#", "%23").replaceAll("?", "%3F").replaceAll("/", "%2F");
-const unpacked = (text) => decodeURIComponent(text.replaceAll("+", "%20").replaceAll(";", "%0A"));
+const unpacked = (text) => decodeURIComponent(text.replaceAll("+", "%20").replace(/;(?!\d)/g, "%0A"));
 
 const bytes64 = (bytes) => btoa(String.fromCharCode(...bytes)).replaceAll("+", "-")
   .replaceAll("/", "_").replaceAll("=", "");
@@ -60,14 +61,15 @@ export async function write(link) {
 export async function read(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [screen = "", run = "", steps = ""] = path.split("/");
-  if (screen !== "lab") return { screen: screen || "shelf", rest: query };
   const params = new URLSearchParams(query);
-  const at = Number.parseInt(params.get("at") ?? "", 10);
+  const step = Number.parseInt(params.get("at") ?? "", 10);
+  const at = Number.isFinite(step) ? step : undefined;
+  if (screen !== "lab") return { screen: screen || "shelf", rest: query, at };
   return {
     screen,
     run: unpacked(run),
     steps: await unpackSteps(steps),
-    at: Number.isFinite(at) ? at : undefined,
+    at,
     print: params.get("w") ?? undefined,
   };
 }
