@@ -54,6 +54,9 @@ pub(crate) enum Stop {
 /// The result of a check, and how long it took.
 pub(crate) struct Checked {
     pub(crate) report: Report,
+    /// The worlds that were known at the beginning: none, unless an earlier check goes on.
+    pub(crate) known_before: u64,
+    /// How long this run took.
     pub(crate) seconds: f64,
     /// Why the search stopped, if it was not exhausted.
     pub(crate) stop: Option<Stop>,
@@ -70,13 +73,16 @@ pub(crate) struct SearchMeter {
     /// What the search goes through.
     of: &'static str,
     meter: Meter,
+    /// The states that were known at the beginning.
+    known_before: u64,
     estimate: Estimate,
 }
 
 impl SearchMeter {
     /// A meter of a search that begins now; `of` names what it goes through.
     pub(crate) fn new(name: &'static str, of: &'static str) -> Self {
-        Self { name, of, meter: Meter::new(), estimate: Estimate::default() }
+        let (meter, estimate) = (Meter::new(), Estimate::default());
+        Self { name, of, meter, known_before: 0, estimate }
     }
 
     /// The seconds that the search has taken.
@@ -87,29 +93,32 @@ impl SearchMeter {
     /// Show the progress.
     pub(crate) fn tell(&mut self, progress: &Progress) {
         self.estimate.learn(progress);
-        let Self { name, of, meter, estimate } = self;
-        let seconds = meter.seconds();
-        meter.tell(|| describe(name, of, progress, seconds, estimate.total()));
+        let Self { name, of, meter, known_before, estimate } = self;
+        let rate = rate(progress, *known_before, meter.seconds());
+        meter.tell(|| describe(name, of, progress, rate, estimate.total()));
     }
 }
 
-/// The progress of a search in words, with the number of states that it may have in all.
-fn describe(name: &str, of: &str, progress: &Progress, seconds: f64, total: Option<u64>) -> String {
-    let rate = progress.states as f64 / seconds.max(1e-9);
-    let rest = match total {
-        None => "no end in sight".to_owned(),
-        Some(total) => {
-            let left = total.saturating_sub(progress.states) as f64 / rate.max(1e-9);
-            let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
-            format!("perhaps {} in all, {left} to go", rounded(total))
-        }
-    };
+/// The states that a search finds in a second, without those that were known at the beginning.
+pub(crate) fn rate(progress: &Progress, known_before: u64, seconds: f64) -> f64 {
+    progress.states.saturating_sub(known_before) as f64 / seconds.max(1e-9)
+}
+
+/// The progress of a search in words, with the number of states that it may have in all, if that is
+/// known.
+fn describe(name: &str, of: &str, progress: &Progress, rate: f64, total: Option<u64>) -> String {
+    let rest = total.map(|total| {
+        let left = total.saturating_sub(progress.states) as f64 / rate.max(1e-9);
+        let left = HumanDuration(Duration::from_secs_f64(left.min(1e9)));
+        format!("; perhaps {} in all, {left} to go", rounded(total))
+    });
     format!(
-        "{name}: {} {of}, {} a second, depth {}, {}; {rest}",
+        "{name}: {} {of}, {} a second, depth {}, {}{}",
         grouped(progress.states),
         grouped(rate as u64),
         progress.depth,
-        HumanBytes(progress.bytes)
+        HumanBytes(progress.bytes),
+        rest.unwrap_or_default()
     )
 }
 
@@ -122,7 +131,7 @@ fn rounded(number: u64) -> String {
 /// Check a case in at most this many gigabytes of memory.
 pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
     let run = |watch: &mut Watch<'_>| Ok::<_, Infallible>(case.run(watch));
-    let Ok(checked) = watched(case, gigabytes, interrupt, run);
+    let Ok(checked) = watched(case, gigabytes, interrupt, false, run);
     checked
 }
 
@@ -134,26 +143,27 @@ pub(crate) fn resume(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Checked> {
     let shown = file.display();
-    watched(case, gigabytes, interrupt, |watch| case.resume(file, watch)).map_err(|error| {
-        match error {
-            KeptError::Io(error) => {
-                anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
-            }
-            error => Usage(format!(
-                "cannot go on with {shown}: {error}; give the options of the first run, or remove \
-                 the file"
-            ))
-            .into(),
+    let run = |watch: &mut Watch<'_>| case.resume(file, watch);
+    watched(case, gigabytes, interrupt, true, run).map_err(|error| match error {
+        KeptError::Io(error) => {
+            anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
         }
+        error => Usage(format!(
+            "cannot go on with {shown}: {error}; give the options of the first run, or remove the \
+             file"
+        ))
+        .into(),
     })
 }
 
 type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
 
+/// Run a check and watch it. If it `goes_on`, the first progress is that of earlier runs.
 fn watched<E>(
     case: &Case,
     gigabytes: u64,
     interrupt: &Interrupt,
+    mut goes_on: bool,
     run: impl FnOnce(&mut Watch<'_>) -> Result<Report, E>,
 ) -> Result<Checked, E> {
     let most = gigabytes.saturating_mul(1_000_000_000);
@@ -161,6 +171,9 @@ fn watched<E>(
     let mut meter = SearchMeter::new(name, "worlds");
     let mut stop = Stop::Worlds;
     let report = run(&mut |progress: &Progress| {
+        if std::mem::take(&mut goes_on) {
+            meter.known_before = progress.states;
+        }
         meter.tell(progress);
         if interrupt.is_raised() {
             stop = Stop::Person;
@@ -170,24 +183,45 @@ fn watched<E>(
         stop == Stop::Worlds
     })?;
     let stop = (report.verdict == Verdict::NotExhausted).then_some(stop);
-    Ok(Checked { report, seconds: meter.seconds(), stop })
+    let seconds = meter.seconds();
+    Ok(Checked { report, known_before: meter.known_before, seconds, stop })
 }
 
 #[cfg(test)]
 mod tests {
+    use doorway_core::Shape;
+    use doorway_core::algorithms::ALL;
+    use doorway_lab::AnyAlgorithm;
+
     use super::*;
 
     #[test]
     fn progress_says_how_far_how_fast_and_how_long() {
         let progress = Progress { states: 1_000_000, steps: 0, depth: 12, bytes: 2048 };
-        let text = describe("lamport", "worlds", &progress, 10.0, Some(2_512_345));
+        let text = describe("lamport", "worlds", &progress, 100_000.0, Some(2_512_345));
         assert_eq!(
             text,
             "lamport: 1,000,000 worlds, 100,000 a second, depth 12, 2.00 KiB; \
              perhaps 2,500,000 in all, 15 seconds to go"
         );
-        let text = describe("lamport", "worlds", &progress, 10.0, None);
-        assert!(text.ends_with("; no end in sight"), "{text}");
+        let text = describe("lamport", "worlds", &progress, 100_000.0, None);
+        assert!(text.ends_with("depth 12, 2.00 KiB"), "{text}");
         assert_eq!([0, 7, 99, 12_999].map(rounded), ["0", "7", "99", "12,000"]);
+    }
+
+    /// What an earlier run has found does not make this one look faster.
+    #[test]
+    fn the_rate_counts_only_what_this_run_has_found() {
+        let group = ALL[0].info.group(3, &Shape::default()).unwrap();
+        let case = Case { limit: 200, ..Case::new(AnyAlgorithm::from(&ALL[0]), group, 2) };
+        let file = std::env::temp_dir().join(format!("doorway-rate-{}", process::id()));
+        let _ = std::fs::remove_file(&file);
+        let first = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        assert_eq!((first.known_before, first.stop), (0, Some(Stop::Worlds)));
+        let case = Case { limit: 1_000_000, ..case };
+        let second = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        assert_eq!((second.known_before, second.stop), (first.report.progress.states, None));
+        let progress = Progress { states: 1_500, ..Progress::default() };
+        assert!((rate(&progress, 500, 10.0) - 100.0).abs() < 1e-9);
     }
 }

@@ -28,6 +28,15 @@ pub(crate) fn read(path: &Path, most: u64) -> anyhow::Result<String> {
     Ok(String::from_utf8(bytes).map_err(no_text)?)
 }
 
+/// Refuse a file for a picture whose name does not end in `.svg`; `what` names the picture.
+pub(crate) fn ensure_svg(path: &Path, what: &str) -> Result<(), Usage> {
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg")) {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(Usage(format!("{what} is drawn as SVG: the name '{shown}' must end in .svg")))
+}
+
 /// Write a file with this text.
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| cannot_write(path))

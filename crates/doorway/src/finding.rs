@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorway_core::{Fault, Formula, Info};
-use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting};
+use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting, unconfirmed};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
@@ -12,8 +12,9 @@ use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::checking::{Checked, Stop};
+use crate::checking::{Checked, Stop, rate};
 use crate::commands::list::channel;
+use crate::failure::NotExhausted;
 use crate::table::Table;
 use crate::wrap;
 
@@ -69,6 +70,9 @@ impl Finding {
         checked: Checked,
         options: &str,
     ) -> anyhow::Result<Self> {
+        if let Verdict::Unconfirmed { steps } = checked.report.verdict {
+            return Err(NotExhausted(unconfirmed(steps)).into());
+        }
         let mut finding = Self { info, case, acquires, checked, story: None };
         finding.story = finding.counterexample(options)?;
         Ok(finding)
@@ -98,6 +102,7 @@ impl Finding {
             Verdict::Holds => "holds",
             Verdict::Violated { .. } => "violated",
             Verdict::NotExhausted => "not exhausted",
+            Verdict::Unconfirmed { .. } => "unconfirmed",
         }
     }
 
@@ -160,7 +165,7 @@ impl Finding {
             Verdict::Violated { trace, cycle, violation } => {
                 Some(itf::trace(&self.case.world(), trace, cycle, violation))
             }
-            Verdict::Holds | Verdict::NotExhausted => None,
+            Verdict::Holds | Verdict::NotExhausted | Verdict::Unconfirmed { .. } => None,
         }
     }
 
@@ -203,7 +208,7 @@ impl Finding {
 
     /// Print the verdict and the figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Checked { report, seconds, .. } = &self.checked;
+        let Checked { report, known_before, seconds, .. } = &self.checked;
         let verdict = match self.refuted_elsewhere() {
             None => self.verdict().to_owned(),
             Some(Refutation { fails, .. }) => {
@@ -213,7 +218,7 @@ impl Finding {
         wrap::print_lines(out, 0, &format!("{verdict}: {}", self.subject()))?;
         let progress = report.progress;
         let (states, steps) = (grouped(progress.states), grouped(progress.steps));
-        let rate = grouped((progress.states as f64 / seconds.max(1e-9)) as u64);
+        let rate = grouped(rate(&progress, *known_before, *seconds) as u64);
         let memory = HumanBytes(progress.bytes);
         let mut rows = vec![
             ("checked", self.properties()),

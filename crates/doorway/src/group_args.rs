@@ -29,6 +29,7 @@ pub(crate) struct ShapeArgs {
     quorums: Option<quorums::Plan>,
     /// Set the weight of each node's vote, as in 2,1,1
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
+    #[arg(allow_hyphen_values = true)]
     weights: Option<Vec<u32>>,
     /// Choose the spanning tree: balanced:K, chain or star [default: balanced:2]
     #[arg(long, value_name = "SHAPE")]
@@ -144,9 +145,14 @@ impl BeginArgs {
         }
     }
 
+    /// Whether one pass of `ricart-agrawala` makes the token.
+    pub(crate) fn is_one_pass(self) -> bool {
+        self.begin == Some(Begin::OnePass)
+    }
+
     /// The choice as an option of a script's `run` command, after a blank.
     pub(crate) fn script_option(self) -> &'static str {
-        if self.begin == Some(Begin::OnePass) { " begin=one-pass" } else { "" }
+        if self.is_one_pass() { " begin=one-pass" } else { "" }
     }
 }
 

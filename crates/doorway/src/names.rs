@@ -31,24 +31,34 @@ fn nowhere_else(_: &str) -> Option<String> {
     None
 }
 
-/// What to say of an algorithm between threads where one between nodes is expected.
+/// What to say of an algorithm between threads where another kind of thing is expected.
 fn between_threads(name: &str) -> Option<String> {
     let known = doorway_threads::algorithms::ALL.iter().any(|entry| entry.info.name == name);
     known.then(|| {
         format!(
-            "'{name}' is an algorithm between threads, not between nodes: see `doorway explain \
-             {name}` and `doorway threads check {name}`"
+            "'{name}' is an algorithm between threads: see `doorway explain {name}` and `doorway \
+             threads check {name}`"
         )
     })
 }
 
-/// What to say of an algorithm between nodes where one between threads is expected.
+/// What to say of an algorithm between nodes where another kind of thing is expected.
 fn between_nodes(name: &str) -> Option<String> {
     let known = ALL.iter().any(|entry| entry.info.name == name);
     known.then(|| {
         format!(
-            "'{name}' is an algorithm between nodes, not between threads: see `doorway explain \
-             {name}` and `doorway check {name}`"
+            "'{name}' is an algorithm between nodes: see `doorway explain {name}` and `doorway \
+             check {name}`"
+        )
+    })
+}
+
+/// What to say of a problem where an algorithm is expected.
+fn among_problems(name: &str) -> Option<String> {
+    problem::all().iter().any(|problem| problem.name == name).then(|| {
+        format!(
+            "'{name}' is a problem besides mutual exclusion: see `doorway problems check {name}` \
+             and `doorway problems show {name}`"
         )
     })
 }
@@ -56,21 +66,23 @@ fn between_nodes(name: &str) -> Option<String> {
 /// The algorithms between nodes.
 pub(crate) fn algorithms() -> Named<&'static Entry> {
     let all = ALL.iter().map(|entry| (entry.info.name, entry)).collect();
-    Named { what: "algorithm", shown_by: "doorway list", all, elsewhere: between_threads }
+    let elsewhere = |name: &str| between_threads(name).or_else(|| among_problems(name));
+    Named { what: "algorithm", shown_by: "doorway list", all, elsewhere }
 }
 
 /// The algorithms between threads.
 pub(crate) fn thread_algorithms() -> Named<&'static doorway_threads::algorithms::Entry> {
     let all = doorway_threads::algorithms::ALL.iter().map(|entry| (entry.info.name, entry));
-    let (all, elsewhere) = (all.collect(), between_nodes as fn(&str) -> Option<String>);
-    Named { what: "algorithm", shown_by: "doorway threads list", all, elsewhere }
+    let elsewhere = |name: &str| between_nodes(name).or_else(|| among_problems(name));
+    let shown_by = "doorway threads list";
+    Named { what: "algorithm", shown_by, all: all.collect(), elsewhere }
 }
 
 /// The problems besides mutual exclusion.
 pub(crate) fn problems() -> Named<Problem> {
     let all = problem::all().into_iter().map(|problem| (problem.name, problem)).collect();
-    let shown_by = "doorway problems list";
-    Named { what: "problem", shown_by, all, elsewhere: nowhere_else }
+    let elsewhere = |name: &str| between_nodes(name).or_else(|| between_threads(name));
+    Named { what: "problem", shown_by: "doorway problems list", all, elsewhere }
 }
 
 /// The algorithms of both families.
@@ -80,7 +92,7 @@ pub(crate) fn explained() -> Named<Subject> {
     let threads = threads.map(|entry| (entry.info.name, Subject::Threads(entry)));
     let all = nodes.chain(threads).collect();
     let shown_by = "doorway list` or `doorway threads list";
-    Named { what: "algorithm", shown_by, all, elsewhere: nowhere_else }
+    Named { what: "algorithm", shown_by, all, elsewhere: among_problems }
 }
 
 /// The quorum constructions.

@@ -253,6 +253,7 @@ fn histories(
         let verdict = match &checked.report.verdict {
             Verdict::Holds => "holds".to_owned(),
             Verdict::NotExhausted => "not exhausted".to_owned(),
+            Verdict::Unconfirmed { .. } => "unconfirmed".to_owned(),
             Verdict::Violated { trace, .. } => format!("**no**, {}", trace.len()),
         };
         match rows.iter_mut().find(|(known, _)| *known == attempt) {

@@ -29,11 +29,7 @@ impl StateArgs {
     /// Draw the tree, if that was asked for.
     pub(crate) fn draw(&self, trace: &Trace) -> anyhow::Result<()> {
         let Some(path) = &self.tree else { return Ok(()) };
-        let svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-        if !svg {
-            let reason = format!("a tree is drawn as SVG: '{}' must end in .svg", path.display());
-            return Err(Usage(reason).into());
-        }
+        files::ensure_svg(path, "a tree")?;
         files::write(path, &pictures::tree(trace).map_err(Usage)?)
     }
 

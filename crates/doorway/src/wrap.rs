@@ -36,6 +36,16 @@ pub(crate) fn print_lines(out: &mut dyn Write, indent: usize, text: &str) -> io:
     }
 }
 
+/// The text with each paragraph and each item of a list broken anew into lines of at most `width`
+/// letters.
+pub(crate) fn filled(text: &str, width: usize) -> String {
+    let fill = |paragraph: &String| {
+        let hang = marker(paragraph);
+        wrap(paragraph, width, hang).join(&format!("\n{:hang$}", ""))
+    };
+    paragraphs(text).iter().map(fill).collect::<Vec<_>>().join("\n")
+}
+
 fn print_to(out: &mut dyn Write, indent: usize, text: &str, width: usize) -> io::Result<()> {
     // The lines of a list hang below the text of their item.
     let hang = marker(text);
@@ -46,10 +56,11 @@ fn print_to(out: &mut dyn Write, indent: usize, text: &str, width: usize) -> io:
     Ok(())
 }
 
-/// The length of the mark with which an item of a list begins, as in `- ` or `2. `.
+/// The length of the mark with which an item of a list begins, as in `- ` or `2. `. A year at the
+/// end of a sentence is none.
 fn marker(text: &str) -> usize {
     let word = text.split(' ').next().unwrap_or_default();
-    let number = word.strip_suffix('.').is_some_and(|digits| digits.parse::<u32>().is_ok());
+    let number = word.strip_suffix('.').is_some_and(|digits| digits.parse::<u8>().is_ok());
     if word == "-" || number { word.len() + 1 } else { 0 }
 }
 
@@ -130,6 +141,14 @@ mod tests {
         let text = "One\ntwo.\n\n1. First\n   more.\n2. Second.\n- Third";
         let parts = ["One two.", "", "1. First more.", "2. Second.", "- Third"];
         assert_eq!(paragraphs(text), parts);
-        assert_eq!(["1. x", "- x", "x 1.", "12. x"].map(marker), [3, 2, 0, 4]);
+        assert_eq!(["1. x", "- x", "x 1.", "12. x", "1986. x"].map(marker), [3, 2, 0, 4, 0]);
+    }
+
+    #[test]
+    fn text_is_filled_by_paragraphs_and_items() {
+        let text = "one\ntwo\n\nThree things:\n\n- first\n  and more\n- second";
+        let lines =
+            ["one two", "", "Three", "things:", "", "- first", "  and", "  more", "- second"];
+        assert_eq!(filled(text, 8), lines.join("\n"));
     }
 }

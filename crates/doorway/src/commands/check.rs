@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
 use doorway_lab::FOREVER;
-use doorway_lab::check::Verdict;
+use doorway_lab::check::{Verdict, census};
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::numbers::grouped;
 use doorway_lab::refutations::Refutation;
@@ -64,8 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     save: Option<PathBuf>,
     /// Keep the search in FILE if it is interrupted by Ctrl-C or stops at a limit, and go on with
-    /// it if FILE is there already. FILE is removed when the search has ended. Not with
-    /// `--acquires forever`
+    /// it if FILE is there already. FILE is removed when the search has ended
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "table", "assumptions"])]
     resume: Option<PathBuf>,
     /// Open the counterexample in a browser, at the violation
@@ -137,18 +136,26 @@ impl Args {
     fn check(&self, entry: &'static Entry, interrupt: &Interrupt) -> anyhow::Result<Finding> {
         let group = self.shape.group(&entry.info, self.size())?;
         let case = self.case.case(self.begin.algorithm(entry)?, group)?;
-        if self.resume.is_some() && self.case.acquires() == FOREVER {
-            let reason = "--resume cannot be combined with --acquires forever: such a search does \
-                          not take the steps of a world in the same order in every run; ask for a \
-                          number, as --acquires 3";
-            return Err(Usage(reason.to_owned()).into());
-        }
+        self.ensure_finite(entry)?;
         let checked = match &self.resume {
             Some(file) => checking::resume(&case, file, self.case.memory, interrupt)?,
             None => checking::check(&case, self.case.memory, interrupt),
         };
         let options = self.shape.script_options(self.size()) + self.begin.script_option();
         Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
+    }
+
+    /// Refuse a search in which ever longer channels would take all the time.
+    fn ensure_finite(&self, entry: &Entry) -> Result<(), Usage> {
+        let endless = self.case.acquires() == FOREVER && self.begin.is_one_pass();
+        let (name, size) = (entry.info.name, self.size());
+        match census::why_endless_after_one_pass(name, size).filter(|_| endless) {
+            None => Ok(()),
+            Some(why) => Err(Usage(format!(
+                "{name} with --begin one-pass and {size} nodes that ask forever has infinitely \
+                 many worlds: {why}; ask for a number, as --acquires 2, or for two nodes, as -n 2"
+            ))),
+        }
     }
 
     /// Write the diagram and the script that were asked for.

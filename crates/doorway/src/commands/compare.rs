@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::ensure;
 use clap::ValueEnum;
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
@@ -125,9 +124,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Ok(args.run.options(&traffic, info, group, args.entries))
     };
     if let Some(file) = &args.plot {
-        let svg = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-        let reason = format!("a plot is written as SVG: '{}' must end in .svg", file.display());
-        ensure!(svg, Usage(reason));
+        files::ensure_svg(file, "a plot")?;
     }
     let plan = args.plan(&options)?;
     for file in args.plot.iter().chain(&args.csv) {

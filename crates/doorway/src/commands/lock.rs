@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use doorway_client::machine::UNLIMITED;
 use doorway_client::{Fence, Life, Name};
 use serde::Serialize;
 
@@ -28,7 +29,8 @@ use crate::service::release::release;
 #[command(after_help = "Examples:\n  \
     fence=$(doorway lock deploy) || exit        held until this script ends\n  \
     doorway unlock deploy --fence $fence        held until now\n  \
-    doorway lock deploy --ttl 60                held for a minute, or until `doorway renew`")]
+    doorway lock deploy --ttl 60                held for a minute, or until `doorway renew`\n  \
+    doorway lock deploy --ttl never             held until `doorway unlock` or `doorway break`")]
 pub(crate) struct Args {
     /// The name of the lock
     #[arg(value_parser = options::name)]
@@ -40,8 +42,9 @@ pub(crate) struct Args {
     pid: Option<u32>,
 
     /// Hold the lock for this long, in seconds or as 10m, and as long again after each `doorway
-    /// renew`; the node allows at most 60 seconds unless its `limits.ttl` says otherwise
-    #[arg(long, value_name = "SECS", value_parser = ttl)]
+    /// renew`; the node allows at most 60 seconds unless its `limits.ttl` says otherwise. With
+    /// `never` the lock does not end before it is released or broken, if `limits.endless` allows it
+    #[arg(long, value_name = "SECS", value_parser = ttl_or_never)]
     ttl: Option<Duration>,
 
     #[command(flatten)]
@@ -57,6 +60,14 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     node: NodeArgs,
+}
+
+/// Parses the time to live of a lease, or `never` for one without end.
+fn ttl_or_never(text: &str) -> Result<Duration, String> {
+    if text == "never" {
+        return Ok(UNLIMITED);
+    }
+    ttl(text).map_err(|why| format!("{why}; with `never` the lock is held until it is released"))
 }
 
 #[derive(Serialize)]
@@ -146,6 +157,7 @@ fn print(
     pid: Option<u32>,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
+    let ends = pid.is_none() && args.ttl != Some(UNLIMITED);
     for (lock, fence) in &grants.locks {
         if args.json {
             let taken = TakenLock {
@@ -154,7 +166,7 @@ fn print(
                 view: fence.view(),
                 node: &grants.node,
                 session: grants.session.map(|session| session.0),
-                ttl_ms: pid.is_none().then_some(grants.ttl.as_millis() as u64),
+                ttl_ms: ends.then_some(grants.ttl.as_millis() as u64),
                 pid,
             };
             print_json(out, &taken)?;

@@ -44,6 +44,7 @@ pub(crate) struct Args {
     table: bool,
     /// Set the weight of each node's vote, as in 2,1,1
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
+    #[arg(allow_hyphen_values = true)]
     weights: Option<Vec<u32>>,
     /// Choose one of the two schemes of the triangle [default: both, in turn]
     #[arg(long, value_name = "SCHEME")]
@@ -110,6 +111,9 @@ const MANY: usize = 10_000;
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.table {
         return table::print(args.nodes, args.json, out);
+    }
+    if let Some(path) = &args.picture {
+        files::ensure_svg(path, "a quorum")?;
     }
     let (plan, size) = args.plan()?;
     let (quorums, properties) = {

@@ -13,6 +13,7 @@ use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
 use crate::service::identity;
+use crate::service::link::QUICK;
 use crate::service::lock_request::AcquireArgs;
 use crate::service::lost_policy::{OnLost, Shutdown};
 use crate::service::once::{self, Attempt, Once, TakenWindow};
@@ -222,9 +223,11 @@ fn turn(
     let setup = setup(args, command_line);
     let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
     let mut wanted = args.acquire.request(&command_line.locks);
-    if let Some(window) = window {
+    let conflict = wanted.conflict;
+    let left = window.map_or(Duration::MAX, TakenWindow::left);
+    if window.is_some() {
         // Otherwise runs that take longer than their period would pile up.
-        wanted.within = Some(wanted.within.unwrap_or(Duration::MAX).min(window.left()));
+        wanted.within = Some(wanted.within.unwrap_or(Duration::MAX).min(left));
     }
     let turn = Turn {
         wanted,
@@ -248,6 +251,10 @@ fn turn(
         (Some(TakenWindow { window, .. }), Some(Code::NotFree)) => {
             let text = exit.text.unwrap_or_default();
             Exit { text: Some(format!("{text}; not run in the window {window}")), ..exit }
+        }
+        // In such a short time, a node that is busy cannot be told from one that is away.
+        (Some(TakenWindow { window, .. }), Some(Code::Unavailable)) if left < QUICK => {
+            Exit::new(conflict, format!("the window {window} ended before the lock was granted"))
         }
         _ => exit,
     })

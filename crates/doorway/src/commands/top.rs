@@ -93,13 +93,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 fn open_page(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut query = Query::look(&args.node.address)?;
     look(&mut query, &args.prefix, 1)?;
-    let endpoint = query.endpoint().clone();
+    let endpoint = query.into_endpoint()?;
     if matches!(endpoint, Endpoint::Tcp(..)) {
         let text = "the page is served where the node is: use the node's Unix socket, or set \
                     `page = true` under [http] in its settings and open https://NODE:PORT/page";
         return Err(anyhow::anyhow!(text));
     }
-    drop(query);
     let dial = move || match endpoint.connect_within(DIALLING)? {
         Stream::Unix(stream) => Ok(stream),
         Stream::Tcp(_) => Err(io::Error::other("this is no Unix socket")),

@@ -1,6 +1,6 @@
 //! Questions to a node: each is asked, and answered before the command goes on.
 
-use doorway_client::{Answer, Code, Event, Moment, SessionMachine};
+use doorway_client::{Answer, Code, Endpoint, Event, Moment, SessionMachine};
 use doorway_protocol::Scope;
 use nix::sys::signal::Signal;
 
@@ -37,9 +37,16 @@ impl Query {
         Self::open(node.link(setup, false, Persistence::Once)?, event_loop)
     }
 
-    /// The endpoint of the node.
-    pub(crate) fn endpoint(&self) -> &doorway_client::Endpoint {
-        self.link.endpoint()
+    /// Close the connection and return the endpoint of the node. Signals have their usual effect
+    /// again, also in threads that are started from now on.
+    pub(crate) fn into_endpoint(self) -> Result<Endpoint, Exit> {
+        let Self { link, event_loop, .. } = self;
+        let endpoint = link.endpoint().clone();
+        drop(link);
+        event_loop.signals.hand_back().map_err(|error| {
+            Exit::new(exit::SYSTEM, format!("cannot unblock the signals of this process: {error}"))
+        })?;
+        Ok(endpoint)
     }
 
     /// Connect to a node that runs. Looking at locks is no reason to start one.

@@ -80,6 +80,14 @@ impl Signals {
     pub(crate) fn before(&self) -> InheritedSignals {
         self.before
     }
+
+    /// Read no more signals, and block only those that were blocked when this process was started.
+    /// A signal that has come and was not read has its effect now.
+    pub(crate) fn hand_back(self) -> nix::Result<()> {
+        let Self { descriptor, before } = self;
+        drop(descriptor);
+        before.mask.thread_set_mask()
+    }
 }
 
 /// True if this line of `/proc/self/status` lists the signal.

@@ -50,6 +50,7 @@ fn a_node_that_goes_away_leaves_grey_figures_and_comes_back() {
     let mut group = three();
     let _held = hold(&group, 1, "deploy/web", "CI job 4711");
     let live = Live::open(&group, 0);
+    live.shows("b: serves, 1 held, 0 waiting, 1 grant\n");
     live.choose("deploy/web");
     group.kill(0);
     live.shows("The node cannot be asked");

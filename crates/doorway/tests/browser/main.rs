@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 #[path = "../../../doorway-page/tests/browser/driver.rs"]
+#[expect(dead_code, reason = "the tests of the laboratory use the rest")]
 mod driver;
 #[path = "../run/members/group.rs"]
 mod group;

@@ -253,6 +253,8 @@ fn a_check_that_was_stopped_goes_on() {
         "check carvalho-roucairol -n 3 --acquires 3",
         "check maekawa-printed -n 4",
         "check suzuki-kasami -n 3 --property exclusion",
+        "check carvalho-roucairol -n 3 --acquires forever",
+        "check maekawa -n 3 --acquires forever",
     ]
     .into_iter()
     .enumerate()
@@ -282,12 +284,6 @@ fn a_check_that_was_stopped_goes_on() {
 }
 
 #[test]
-fn a_search_without_end_cannot_be_kept() {
-    let reason = refusal("check lamport -n 3 --acquires forever --resume nothing");
-    assert!(reason.contains("ask for a number, as --acquires 3"), "{reason}");
-}
-
-#[test]
 fn only_the_search_that_was_kept_goes_on() {
     let file = temporary("search-of-another");
     failing(&format!("check lamport -n 3 --limit 1000 --resume {file}"), 3);
@@ -298,4 +294,12 @@ fn only_the_search_that_was_kept_goes_on() {
     assert!(refused.contains("it has no search, or it is damaged"), "{refused}");
     let (_, reason) = failing(&format!("check lamport -n 2 --resume {NOWHERE}"), 1);
     assert!(reason.contains("cannot write"), "{reason}");
+}
+
+#[test]
+fn a_token_that_one_pass_makes_can_be_checked_with_endless_requests() {
+    let line = "check naimi-trehel -n 3 --acquires forever --begin one-pass";
+    assert!(answer(line).starts_with("holds: naimi-trehel, 3 nodes, each asks forever"));
+    let reason = refusal("check suzuki-kasami -n 3 --acquires forever --begin one-pass");
+    assert!(reason.contains("requests pile up") && reason.contains("--acquires 2"), "{reason}");
 }

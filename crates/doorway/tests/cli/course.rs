@@ -95,3 +95,30 @@ fn every_command_of_the_tables_works() {
     let failures = failures.into_inner().expect("no thread panics");
     assert!(failures.is_empty(), "{failures:#?}");
 }
+
+/// The sections of Raynal's book that are about a system, each of which has a row.
+const RAYNAL: [&str; 29] = [
+    "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "3.1", "3.2.1", "3.2.2",
+    "3.2.3", "3.2.4", "3.2.5", "3.3", "4.2", "4.3", "4.4", "4.5", "4.6", "5.2", "5.3", "5.4",
+    "5.5", "5.6", "5.7", "6.2", "6.3",
+];
+
+#[test]
+fn every_system_of_the_book_has_a_row() {
+    let (_, part) = PAGE.split_once("## Raynal 1986").expect("a part about the book");
+    let part = part.split("\n## ").next().unwrap_or(part);
+    for section in RAYNAL {
+        let row = format!("| {section} ");
+        assert!(part.lines().any(|line| line.starts_with(&row)), "section {section}");
+    }
+    for family in ["by messages", "between threads"] {
+        assert_eq!(part.lines().filter(|line| line.contains(family)).count(), 2, "{family}");
+    }
+}
+
+#[test]
+fn the_page_names_what_newer_commands_show() {
+    for what in ["ricart-agrawala-ring", "--begin one-pass", "threads check lock"] {
+        assert!(tables().iter().any(|command| command.contains(what)), "{what}");
+    }
+}

@@ -114,6 +114,18 @@ fn a_counterexample_between_threads_is_opened_at_its_violation() {
 }
 
 #[test]
+fn a_recording_of_real_nodes_is_opened() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings");
+    let files = ["n1", "n2", "n3"].map(|node| format!("{kept}/{node}.jsonl")).join(" ");
+    let page = Served::start(&format!("diagram --recorded {files} --lock orders --page"));
+    assert_eq!(page.place, "/first");
+    let told = page.get("/api/first");
+    assert!(told.contains("\"names\":[\"n1\",\"n2\",\"n3\"]"), "{told}");
+    assert!(told.contains("lock orders of group test"), "{told}");
+    assert!(page.stop().success());
+}
+
+#[test]
 fn what_cannot_be_opened_is_refused_in_one_line() {
     let script = file("lab-wrong.txt", "run le-lann n=2\n\nacquire 7\n");
     assert!(refusal(&format!("lab {script}")).contains("there is no node 7"));

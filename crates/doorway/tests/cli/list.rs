@@ -122,6 +122,17 @@ fn algorithms_between_threads_are_found_in_their_own_command() {
 }
 
 #[test]
+fn problems_and_algorithms_are_found_in_their_own_command() {
+    for line in ["check buffer-pair", "threads check buffer-pair", "explain buffer-pair"] {
+        let reason = refusal(line);
+        assert!(reason.contains("`doorway problems check buffer-pair`"), "{line}: {reason}");
+    }
+    assert!(refusal("explain ring-k-state").contains("`doorway problems show ring-k-state`"));
+    assert!(refusal("problems check knuth").contains("`doorway threads check knuth`"));
+    assert!(refusal("problems show lamport").contains("`doorway check lamport`"));
+}
+
+#[test]
 fn explain_knows_both_families() {
     let text = answer("explain knuth");
     assert!(text.contains("\nWhat holds\n") && text.contains("fn step("), "{text}");

@@ -103,6 +103,8 @@ fn a_counterexample_is_written_in_the_informal_trace_format() {
     let inside = |node: usize| &states[4]["phase"]["#map"][node][1];
     assert_eq!((inside(0), inside(1)), (&"inside".into(), &"inside".into()));
     assert!(itf.get("loop").is_none());
+    let line = "check maekawa-printed --quorums 1,2,3;2,3;3 --acquires 1 --format itf";
+    assert!(!failing(line, 1).0.contains("PhantomData"));
     assert_eq!(answer("check central -n 2 --format itf"), "", "nothing is violated");
     assert!(refusal("check --all -n 2 --format itf").contains("name the algorithm"));
     assert!(refusal("check lamport --json --format itf").contains("--format"));

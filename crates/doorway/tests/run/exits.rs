@@ -69,7 +69,8 @@ fn the_lock_is_free_when_the_wrapper_has_ended() {
     // While the node does not answer, the wrapper cannot know that the lock is given back.
     let mut wrapper =
         Process::spawn(&mut place.run("-o x", "until [ -e go ]; do sleep 0.01; done"));
-    until("the lock is held", || place.inside("x", 1));
+    // The wrapper starts its command a moment after it has the lock.
+    until("the command runs", || !children(wrapper.id()).is_empty());
     let node = place.node();
     signal(node, "STOP");
     for child in children(wrapper.id()) {

@@ -135,6 +135,21 @@ fn a_lease_longer_than_the_limit_of_the_node_is_refused() {
 }
 
 #[test]
+fn a_lock_without_end_needs_the_consent_of_the_node() {
+    let place = Place::new();
+    let (code, text) = place.code("lock x --ttl never");
+    assert_eq!(code, Some(77), "{text}");
+    assert!(text.contains("set `endless = true` under [limits]"), "{text}");
+    let (code, text) = place.code("lock x --ttl soon");
+    assert!(code == Some(64) && text.contains("with `never` the lock is held until"), "{text}");
+    assert_eq!(place.code("lock x --ttl never --pid 1").0, Some(64));
+    // More than fits into a message is not without end.
+    let (code, text) = place.code("lock x --ttl 60d");
+    assert!(code == Some(64) && text.contains("limits.ttl"), "{text}");
+    assert!(place.inside("x", 0));
+}
+
+#[test]
 fn a_waiting_lock_command_that_is_killed_is_granted_nothing() {
     let place = Place::new();
     let holder = Process::spawn(&mut place.run("x", "exec sleep 100"));

@@ -1,5 +1,6 @@
 //! Signals: they are forwarded to the command, or end a wait.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,6 +20,20 @@ fn a_signal_while_waiting_ends_the_wait() {
     }
     holder.signal("TERM");
     assert_eq!(holder.end().code(), Some(143));
+}
+
+#[test]
+fn a_signal_ends_the_server_of_the_live_page() {
+    let place = Place::new();
+    for (name, code, signal) in [("INT", Some(0), None), ("TERM", None, Some(15))] {
+        let said = place.file("said");
+        let mut top = place.command(["top", "--page", "--no-open"]);
+        let top = Process::spawn(top.stdout(std::fs::File::create(&said).unwrap()));
+        assert!(line_of(&said).starts_with("The page is at "), "{name}");
+        top.signal(name);
+        let end = top.end();
+        assert_eq!((end.code(), end.signal()), (code, signal), "{name}");
+    }
 }
 
 #[test]

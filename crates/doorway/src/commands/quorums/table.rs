@@ -34,6 +34,8 @@ struct Line {
     bound: f64,
     /// For each construction, the mean size of a quorum; `None` if there are no such quorums.
     sizes: Vec<Size>,
+    /// The construction with the smallest quorums. Of equals it is the one that groups use unless
+    /// another is asked for.
     best: &'static str,
 }
 
@@ -64,7 +66,9 @@ pub(super) fn print(nodes: Option<usize>, json: bool, out: &mut dyn Write) -> an
     writeln!(out)?;
     let note = "A number is K, the mean number of nodes in a quorum. The bound is that of \
         Maekawa's section 2: if all quorums have K nodes and all nodes are in K quorums, N is at \
-        most K(K-1)+1, so K is at least (1+√(4N-3))/2. Projective planes reach it.";
+        most K(K-1)+1, so K is at least (1+√(4N-3))/2. Projective planes reach it. A group of two \
+        uses `majority` unless another construction is asked for: smaller quorums would give one \
+        node more load than the other.";
     Ok(wrap::print_prose(out, 0, note)?)
 }
 
@@ -74,11 +78,17 @@ impl Line {
             let quorums = Quorums::build(kind, n, None).ok();
             Size { kind: kind.name(), mean: quorums.map(|quorums| quorums.mean_size()) }
         };
+        let sizes = KINDS.map(size);
+        let mean = |size: &Size| size.mean.unwrap_or(f64::INFINITY);
+        let least = sizes.iter().map(mean).fold(f64::INFINITY, f64::min);
+        let smallest = || sizes.iter().filter(|size| mean(size) <= least).map(|size| size.kind);
+        let preferred = best_kind(n).name();
+        let best = smallest().find(|kind| *kind == preferred).or_else(|| smallest().next());
         Self {
             n,
             bound: f64::midpoint(1.0, (4.0 * f64::from(n) - 3.0).sqrt()),
-            sizes: KINDS.map(size).into(),
-            best: best_kind(n).name(),
+            best: best.unwrap_or(preferred),
+            sizes: sizes.into(),
         }
     }
 }
@@ -91,6 +101,17 @@ fn shown(mean: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_smaller_than_the_smallest() {
+        for n in 1..=60 {
+            let Line { sizes, best, .. } = Line::new(n);
+            let mean = |kind: &str| sizes.iter().find(|size| size.kind == kind)?.mean;
+            let smallest = mean(best).expect("it can be built");
+            assert!(KINDS.iter().filter_map(|kind| mean(kind.name())).all(|mean| mean >= smallest));
+        }
+        assert_eq!(Line::new(2).best, "degenerate-plane");
+    }
 
     #[test]
     fn planes_reach_the_bound_and_nothing_with_equal_loads_is_below_it() {

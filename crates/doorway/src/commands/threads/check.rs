@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{anyhow, ensure};
+use anyhow::anyhow;
 use clap::ValueEnum;
 use doorway_page::server::First;
 use doorway_threads::Info;
@@ -136,9 +136,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let question = args.question(&entry.info)?;
     if let Some(path) = &args.diagram {
-        let svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
-        let reason = format!("a schedule is drawn as SVG: '{}' must end in .svg", path.display());
-        ensure!(svg, Usage(reason));
+        files::ensure_svg(path, "a schedule")?;
         files::ensure_writable(path)?;
     }
     let finding = Finding::new(&question, question.answer(&Interrupt::listen()?)?);

@@ -14,6 +14,7 @@ use crate::commands::print_json;
 use crate::header::{self, Header};
 use crate::names;
 use crate::table::Table;
+use crate::wrap;
 
 /// Explain an algorithm: its idea, what holds, its registers, steps and fences
 #[derive(clap::Args)]
@@ -251,24 +252,9 @@ fn step_function(source: &str) -> String {
     step.chain(calls).collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }
 
-/// The paragraphs of a text, each filled anew so that a line has at most 74 characters.
+/// The text in lines of at most 74 characters.
 fn filled(text: &str) -> String {
-    let paragraphs = text.split("\n\n").map(|paragraph| {
-        let mut lines: Vec<String> = vec![String::new()];
-        for word in paragraph.split_whitespace() {
-            let line = lines.last_mut().expect("there is always a line");
-            if line.is_empty() {
-                line.push_str(word);
-            } else if line.chars().count() + 1 + word.chars().count() <= 74 {
-                line.push(' ');
-                line.push_str(word);
-            } else {
-                lines.push(word.to_owned());
-            }
-        }
-        lines.join("\n")
-    });
-    paragraphs.collect::<Vec<_>>().join("\n\n")
+    wrap::filled(text, 74)
 }
 
 #[cfg(test)]
@@ -305,11 +291,11 @@ mod tests {
     }
 
     #[test]
-    fn text_is_filled_by_paragraphs() {
-        let long = "word ".repeat(20);
-        let text = filled(&format!("one\ntwo\n\n{long}"));
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!((lines[0], lines[1]), ("one two", ""));
-        assert_eq!((lines[2].len(), lines.len()), (74, 4));
+    fn the_items_of_a_list_stay_apart() {
+        let entry = ALL.iter().find(|entry| entry.info.name == "lock").expect("a name");
+        let mut out = Vec::new();
+        Explanation::new(entry).print(entry, &mut out).expect("memory can be written");
+        let text = String::from_utf8(out).expect("it is text");
+        assert_eq!(text.lines().filter(|line| line.starts_with("  - ")).count(), 3, "{text}");
     }
 }

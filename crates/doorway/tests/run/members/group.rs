@@ -159,6 +159,15 @@ impl Group {
         fs::write(self.place.file(&format!("{name}.toml")), text).expect("a file");
     }
 
+    /// Add these lines to the settings of the first three machines.
+    pub(crate) fn add_settings(&self, lines: &str) {
+        for node in 0..3 {
+            let file = self.place.file(&format!("{}.toml", self.name(node)));
+            let text = fs::read_to_string(&file).expect("settings");
+            fs::write(file, text + lines).expect("a file");
+        }
+    }
+
     /// The fence of a grant of this lock, which is released at once.
     pub(crate) fn fence(&self, node: usize, name: &str) -> u64 {
         let mut command = self.command(node, &format!("run -w 60 {name} -- sh -c"));
@@ -333,6 +342,13 @@ impl Group {
         let name = socket.strip_prefix('@').expect("an abstract socket");
         let address = SocketAddr::from_abstract_name(name).expect("a name");
         UnixStream::connect_addr(&address).expect("a node that listens")
+    }
+
+    /// The value of a counter in the metrics of a node.
+    pub(crate) fn count(&self, node: usize, name: &str) -> u64 {
+        let metrics = self.get(node, "/metrics");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in\n{metrics}")).parse().expect("a number")
     }
 
     /// The response to `GET`, at the Unix socket of a node.

@@ -1,5 +1,6 @@
 //! Groups that agree on their members, with real nodes: machines die, come back, join and leave.
 
+mod doors;
 mod etcd;
 pub(crate) mod group;
 mod operators;
@@ -9,7 +10,7 @@ mod upgrade;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::place::{line_of, until};
+use crate::place::{line_of, lives, until};
 use group::{Group, LEASE, Pace};
 
 /// A job that writes its fence, and holds its lock until it may go.
@@ -49,7 +50,9 @@ fn a_group_is_founded_once() {
     for (name, value) in [("seated", "3"), ("votes_reachable", "3"), ("seats", "3")] {
         assert!(metrics.contains(&format!("\ndoorway_members_{name} {value}\n")), "{metrics}");
     }
-    assert!(metrics.contains("\ndoorway_members_lease_left_seconds "), "{metrics}");
+    for name in ["lease_left_seconds", "beat_age_seconds", "elections_total"] {
+        assert!(metrics.contains(&format!("\ndoorway_members_{name} ")), "{metrics}");
+    }
     assert!(group.get(2, "/v1/members").contains("\"cluster\":\""));
     let doctor = group.answer(0, "doctor --config a.toml");
     assert!(doctor.contains("3 of 3 voters can be reached"), "{doctor}");
@@ -182,6 +185,8 @@ fn a_dead_machine_stops_nobody_for_long() {
         let said = group.answer(0, "members");
         said.contains("away ") && said.contains("2 of 3 votes; one more loss stops all locks")
     });
+    let removals = |node| group.count(node, "doorway_members_removals_total");
+    assert_eq!(removals(0) + removals(1), 1, "one of the others has removed it");
     let said = group.output(0, "members --wait 0.3");
     assert_eq!(said.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&said.stderr).contains("not in the view in time: c"));
@@ -190,6 +195,30 @@ fn a_dead_machine_stops_nobody_for_long() {
     assert!(said.contains("--force"), "{said}");
     group.start(2);
     (0..3).for_each(|node| group.complete(node));
+}
+
+/// If only the wrapper of a command is stopped while the lease of its node ends, nobody can end the
+/// command. Another client gets the lock, and only the fence tells the two apart.
+#[test]
+fn the_command_of_a_stopped_wrapper_outlives_the_lease_of_its_node() {
+    let mut group = Group::founded();
+    let job = group.run(0, "x", "echo $$ > pid; echo $DOORWAY_FENCE > fence; exec sleep 1000");
+    let old = line_of(&group.place.file("fence"));
+    let command = line_of(&group.place.file("pid")).parse().expect("the number of a process");
+    job.signal("STOP");
+    group.kill(1);
+    group.kill(2);
+    let lapses = || group.count(0, "doorway_members_lapses_total");
+    until("the node has lost its lease", || lapses() == 1);
+    (1..3).for_each(|node| group.start(node));
+    let new = group.fence(1, "x").to_string();
+    assert!(lives(command), "nobody could end it");
+    let pass = |fence: &str| group.output(1, &format!("fence-guard guard {fence}")).status.code();
+    assert_eq!((pass(&new), pass(&old)), (Some(0), Some(1)), "the resource refuses the old holder");
+
+    job.signal("CONT");
+    assert_eq!(job.end().code(), Some(123), "the wrapper ends its command as soon as it runs");
+    until("the command is gone", || !lives(command));
 }
 
 #[test]
@@ -201,6 +230,7 @@ fn without_a_quorum_nothing_is_granted() {
     group.kill(2);
     assert_eq!(job.end().code(), Some(123), "the holder is told in time");
     until("the node knows", || group.answer(0, "status").contains("no quorum for"));
+    until("the node counts it", || group.count(0, "doorway_members_lapses_total") == 1);
     let said = group.answer(0, "members");
     assert!(said.ends_with("1 of 3 votes: no locks are granted; start b or c\n"), "{said}");
     assert!(group.answer(0, "status").contains("start b or c"));
@@ -212,6 +242,64 @@ fn without_a_quorum_nothing_is_granted() {
     group.seated(0, 2);
     group.lock(0, "x");
     group.lock(1, "x");
+}
+
+/// A lock without end is held until it is released or broken, whatever happens to its machine.
+#[test]
+fn a_lock_without_end_outlives_its_machine() {
+    let mut group = Group::new();
+    group.add_settings("[limits]\nendless = true\n");
+    group.found(3);
+    // On a machine that has much else to do, a node may lose its short lease at this moment.
+    let mut taken = String::new();
+    until("the lock is taken", || {
+        let done = group.output(2, "lock x --ttl never --json");
+        taken = String::from_utf8(done.stdout).expect("text");
+        done.status.success()
+    });
+    let taken: serde_json::Value = serde_json::from_str(&taken).expect("JSON");
+    assert!(taken["ttl_ms"].is_null(), "{taken}");
+    let fence = taken["fence"].as_str().expect("a fence").to_owned();
+    assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
+    group.kill(2);
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed without end"));
+    assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
+    group.answer(0, &format!("break x --fence {fence}"));
+    group.lock(1, "x");
+}
+
+/// The node is back before the group goes on without it: the lock is still held, and is released as
+/// usual.
+#[test]
+fn a_lock_without_end_outlives_a_restart() {
+    let mut group = Group::on(group::Machine::local(4), 3, Pace::PATIENT);
+    group.add_settings("[limits]\nendless = true\n");
+    group.found(3);
+    let fence = group.answer(0, "lock y --ttl never");
+    group.kill(0);
+    group.start(0);
+    (0..3).for_each(|node| group.complete(node));
+    assert_eq!(group.output(1, "run -n y -- true").status.code(), Some(1), "it is held");
+    group.answer(0, &format!("renew y --fence {fence}"));
+    group.answer(0, &format!("unlock y --fence {fence}"));
+    group.lock(1, "y");
+}
+
+/// In a fixed group, the ledger of its node keeps a lock without end.
+#[test]
+fn a_lock_without_end_waits_for_its_machine_in_a_fixed_group() {
+    let mut group = Group::on(group::Machine::local(4), 3, Pace::PATIENT);
+    (0..3).for_each(|node| group.fix(node));
+    group.add_settings("[limits]\nendless = true\n");
+    (0..3).for_each(|node| group.start(node));
+    let fence = group.answer(2, "lock x --ttl never");
+    group.kill(2);
+    assert_ne!(group.output(0, "run -w 1 x -- true").status.code(), Some(0), "it waits for c");
+    group.start(2);
+    until("the lock is held again", || group.answer(0, "who x").contains(fence.trim()));
+    assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is held");
+    group.answer(2, &format!("unlock x --fence {fence}"));
+    group.lock(0, "x");
 }
 
 /// A lease that is longer than the lease of the machines outlives the machine that granted it.

@@ -99,8 +99,19 @@ fn one_survivor_goes_on_alone() {
     assert_eq!(group.members(0)["seats"].as_array().map(Vec::len), Some(3), "nothing was changed");
     group.kill(0);
 
-    let said = group.answer(0, &format!("{recover} --yes"));
-    assert!(said.contains("founded the group shop with a alone, at view "), "{said}");
+    let jump = costs.split("jump from ").nth(1).and_then(|rest| rest.split(' ').next());
+    let view: u64 = jump.and_then(|view| view.parse().ok()).expect("a view");
+    let at_least = |view: u64| format!("{recover} --view-at-least {view}");
+    let said = group.mistake(0, &at_least(view - 1), 64);
+    assert!(said.contains(&format!("reached more than view {}", view - 1)), "{said}");
+    let said = group.mistake(0, &at_least(1 << 23), 64);
+    assert!(said.contains("cannot be raised by 65536"), "{said}");
+    assert!(group.mistake(0, &format!("{recover} --view-at-least x"), 64).contains("invalid"));
+    // Other machines have seen a higher view.
+    let said = group.answer(0, &format!("{} --yes", at_least(view + 100)));
+    let next = view + 100 + STEP;
+    assert!(said.contains(&format!("fences, jump from {view} to {next}.")), "{said}");
+    assert!(said.contains(&format!("with a alone, at view {next}")), "{said}");
     group.start(0);
     group.complete(0);
     assert!(group.answer(0, "members").ends_with("1 of 1 vote; one more loss stops all locks\n"));
@@ -118,7 +129,10 @@ fn one_survivor_goes_on_alone() {
     (0..2).for_each(|node| group.complete(node));
     group.lock(1, "x");
     let log = group.answer(1, "members log");
-    assert!(log.contains(": init: done\n") && log.contains(": recover --alone: done\n"), "{log}");
+    assert!(
+        log.contains(": init: done\n") && log.contains(": recover --alone --view-at-least "),
+        "{log}"
+    );
     assert!(
         log.contains(&format!(": {}: done\n", &add[8..])),
         "what was refused is there too: {log}"
@@ -126,6 +140,67 @@ fn one_survivor_goes_on_alone() {
     fs::create_dir(group.place.file("d")).unwrap();
     let said = group.mistake(0, "members recover --alone --config d.toml", 64);
     assert!(said.contains("does not have the data of a group"), "{said}");
+}
+
+#[test]
+fn a_lost_group_begins_anew_from_a_backup() {
+    let mut group = Group::founded();
+    group.answer(0, "members lease 3s");
+    let fence = group.fence(0, "x");
+    let backup = group.answer(1, "members backup");
+    let file = group.place.file("backup.json");
+    fs::write(&file, &backup).unwrap();
+    let restore = format!("members init --from {}", file.display());
+    assert!(group.mistake(0, &restore, 64).contains("founded already"));
+
+    // One machine has its disk, so the group is not lost.
+    (0..3).for_each(|node| group.kill(node));
+    (0..2).for_each(|node| group.wipe(node));
+    (0..3).for_each(|node| group.start(node));
+    let said = group.mistake(0, &restore, 64);
+    assert!(said.contains("`c` answers at ") && said.contains("recover --alone"), "{said}");
+    group.kill(2);
+    group.wipe(2);
+    group.start(2);
+
+    let known: serde_json::Value = serde_json::from_str(&backup).unwrap();
+    let view = known["view"].as_u64().unwrap();
+    let wrong = |text: &str, words: &str, part: &str| {
+        let file = group.place.file("wrong.json");
+        fs::write(&file, text).unwrap();
+        let said = group.mistake(0, &format!("members init --from {}{words}", file.display()), 64);
+        assert!(said.contains(part), "{said}");
+    };
+    wrong("{}", "", "is not what `doorway members backup` has printed");
+    wrong("hello", "", "is not what `doorway members backup` has printed");
+    let other = backup.replace("\"shop\"", "\"bakery\"");
+    wrong(&other, "", "one of the group `bakery`, and this node belongs to the group `shop`");
+    wrong(&backup, &format!(" --above {}", view - 1), "leave out --above");
+    wrong(&backup, " --above 8388608", "cannot tell more than");
+    wrong(&backup, " --lease 1s", "2 seconds to 5 minutes");
+    wrong(&backup, " --from-fixed", "cannot be used with");
+    let said = group.mistake(0, "members init --from nothing.json", 64);
+    assert!(said.contains("cannot read nothing.json"), "{said}");
+    assert_eq!(group.output(0, "members init --yes").status.code(), Some(64));
+    assert_eq!(group.output(0, "members init --above 3").status.code(), Some(64));
+
+    let asked = group.output(0, &restore);
+    let costs = String::from_utf8(asked.stdout).unwrap();
+    assert!(String::from_utf8_lossy(&asked.stderr).contains("add --yes"));
+    for part in ["Stop the machines of the old group for good: a, b, c", "It takes 3 s"] {
+        assert!(costs.contains(part), "{costs}");
+    }
+    assert!(group.answer(0, "members").contains("not founded yet"), "nothing was changed");
+    let said = group.answer(0, &format!("{restore} --yes"));
+    assert!(said.contains("waiting for 3 s\nfounded the group shop:\n"), "{said}");
+    (0..3).for_each(|node| group.complete(node));
+    let now = group.members(0);
+    assert_eq!(now["lease_ms"], 3000);
+    assert_ne!(now["cluster"], known["cluster"]);
+    assert!(now["view"].as_u64() > Some(view + STEP));
+    assert!(group.fence(1, "x") > fence);
+    let log = group.answer(1, "members log");
+    assert!(log.contains(": init --from a backup of group "), "{log}");
 }
 
 #[test]
