@@ -9,8 +9,20 @@ use std::process::Command;
 use crate::run::{cargo, command, quietly, succeed};
 use crate::test::venv;
 
-/// The Debian packages that are needed.
-pub(crate) const PACKAGES: &str = "redis-tools python3-venv nodejs npm";
+/// The programs that are needed, and the Debian packages that have them.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("redis-cli --version", "redis-tools"),
+    ("node --version", "nodejs"),
+    ("npm --version", "npm"),
+    ("python3 -m ensurepip --version", "python3-venv"),
+];
+
+/// The Debian packages of the programs that are missing. A machine may have some of the programs
+/// from elsewhere, and their Debian packages could conflict with those.
+pub(crate) fn missing_packages() -> String {
+    let missing = PROGRAMS.iter().filter(|(program, _)| !quietly(&mut command(program)));
+    missing.map(|(_, package)| *package).collect::<Vec<_>>().join(" ")
+}
 
 /// The version of redis-py.
 const REDIS_PY: &str = "8.1.0";
@@ -35,9 +47,7 @@ impl Clients {
     /// Find the clients, and fetch what is missing. None if that is not possible.
     pub(crate) fn prepare() -> Option<Self> {
         let root = env::current_dir().ok()?;
-        let tools = ["redis-cli --version", "node --version", "npm --version"];
-        let there = tools.iter().all(|tool| quietly(&mut command(tool)));
-        let python = redis_py().filter(|_| there)?;
+        let python = redis_py().filter(|_| missing_packages().is_empty())?;
         let node = REDLOCK.iter().map(|version| {
             let place = root.join("target/redlock").join(version);
             redlock(&place, version).then(|| place.join("node_modules").display().to_string())

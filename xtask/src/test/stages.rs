@@ -161,10 +161,12 @@ pub(super) fn schemathesis() -> anyhow::Result<Outcome> {
 
 /// Redis clients as they are: redis-cli, redis-py, the crate `redis`, and redlock for Node.
 pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
-    use redis_clients::{Clients, PACKAGES};
-    let fetched = || (may_install() && install(PACKAGES)).then(Clients::prepare).flatten();
+    use redis_clients::{Clients, missing_packages};
+    let fetched =
+        || (may_install() && install(&missing_packages())).then(Clients::prepare).flatten();
     let Some(clients) = Clients::prepare().or_else(fetched) else {
-        let what = format!("`apt-get install {PACKAGES}` and access to PyPI, npm and crates.io");
+        let packages = missing_packages();
+        let what = format!("`apt-get install {packages}` and access to PyPI, npm and crates.io");
         return Ok(Skipped(format!("{what} give what it needs")));
     };
     let prepare = |tests: &mut Command| {

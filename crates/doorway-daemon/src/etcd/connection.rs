@@ -344,7 +344,9 @@ async fn call(calls: Calls, path: &str, messages: Messages) -> Response<Answer> 
 
 /// Answer questions about the calls.
 fn reflect(mut messages: Messages) -> Response<Answer> {
-    let (send, answers) = mpsc::channel(QUEUE);
+    // A description has many times the bytes of its question, and a client may never read it. So the
+    // next question waits until the answer before it has been read.
+    let (send, answers) = mpsc::channel(1);
     let work = Box::pin(async move {
         while let Some(bytes) = messages.next().await? {
             let response = reflection::answer(ServerReflectionRequest::decode(&bytes)?);
