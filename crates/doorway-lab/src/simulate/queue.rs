@@ -2,19 +2,25 @@
 
 use std::collections::VecDeque;
 
+/// The number of bits of a digit. With more bits an event moves less often, and with fewer the
+/// queue needs less memory.
+const DIGIT: u32 = 4;
+const DIGITS: usize = u64::BITS.div_ceil(DIGIT) as usize;
+const VALUES: usize = 1 << DIGIT;
+
 /// Events by time. Events of the same time are taken in the order in which they were added.
 ///
-/// Bucket 0 holds the events that are due at `now`. Bucket b holds the events whose time differs
-/// from `now` in bit b − 1 and in no higher bit. An event moves only towards bucket 0, at most once
-/// per bit of its distance. Buckets are emptied in order, so events of equal time never change
-/// places.
+/// Times are numbers of digits. `due` holds the events of the time `now`. Any other event lies in
+/// the bucket of the highest digit in which its time differs from `now`, and of the value of that
+/// digit. An event moves only towards lower digits, at most once per digit of its distance. Buckets
+/// are emptied in order, so events of equal time never change places.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     now: u64,
     due: VecDeque<T>,
-    later: [Vec<(u64, T)>; 64],
-    /// Which of `later` are not empty.
-    occupied: u64,
+    later: [[Vec<(u64, T)>; VALUES]; DIGITS],
+    /// Which buckets of each digit are not empty, one bit for each value.
+    occupied: [u16; DIGITS],
     /// An empty vector kept for its memory.
     spare: Vec<(u64, T)>,
 }
@@ -24,8 +30,8 @@ impl<T> Queue<T> {
         Self {
             now: 0,
             due: VecDeque::new(),
-            later: std::array::from_fn(|_| Vec::new()),
-            occupied: 0,
+            later: std::array::from_fn(|_| std::array::from_fn(|_| Vec::new())),
+            occupied: [0; DIGITS],
             spare: Vec::new(),
         }
     }
@@ -36,8 +42,10 @@ impl<T> Queue<T> {
         match (at ^ self.now).checked_ilog2() {
             None => self.due.push_back(event),
             Some(bit) => {
-                self.later[bit as usize].push((at, event));
-                self.occupied |= 1 << bit;
+                let digit = bit / DIGIT;
+                let value = (at >> (digit * DIGIT)) as usize % VALUES;
+                self.later[digit as usize][value].push((at, event));
+                self.occupied[digit as usize] |= 1 << value;
             }
         }
     }
@@ -52,13 +60,11 @@ impl<T> Queue<T> {
 
     /// Move `now` to the time of the next event, and distribute the events of its bucket anew.
     fn advance(&mut self) {
-        if self.occupied == 0 {
-            return;
-        }
-        let bucket = self.occupied.trailing_zeros() as usize;
-        self.occupied &= !(1 << bucket);
+        let Some(digit) = self.occupied.iter().position(|values| *values != 0) else { return };
+        let value = self.occupied[digit].trailing_zeros() as usize;
+        self.occupied[digit] &= !(1 << value);
         let empty = std::mem::take(&mut self.spare);
-        let mut events = std::mem::replace(&mut self.later[bucket], empty);
+        let mut events = std::mem::replace(&mut self.later[digit][value], empty);
         self.now = events.iter().map(|(at, _)| *at).min().expect("an occupied bucket");
         for (at, event) in events.drain(..) {
             self.push(at, event);
