@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use super::gate::{self, Gate};
 use super::problem::{Kind, Problem};
-use super::schemas::{GrantEvent, MissedEvents, ViewEvent};
+use super::schemas::{GrantEvent, MissedEvents, OrderText, ViewEvent};
 use super::{events, extract, group, locks, node, page, terraform};
 use crate::listen::Doors;
 use crate::metrics::Metrics;
@@ -131,7 +131,7 @@ async fn no_such_method() -> Problem {
         description = "Locks for programs on one machine and on several. In a path the name of a \
                        lock is percent-encoded, a `/` in it as `%2F`."
     ),
-    components(schemas(Problem, GrantEvent, ViewEvent, MissedEvents)),
+    components(schemas(Problem, GrantEvent, ViewEvent, MissedEvents, OrderText)),
     security((), ("token" = []), ("basic" = [])),
     modifiers(&Token),
 )]

@@ -58,11 +58,29 @@ fn the_document_describes_every_route() {
     {
         assert!(schemas.contains_key(name), "{name}");
     }
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    for reference in references {
+        let path = reference.strip_prefix('#').expect("a reference into the document");
+        assert!(document.pointer(path).is_some(), "{reference} is missing");
+    }
     // The responses of a route count, if they differ from those of all routes.
     let unlock = &paths["/v1/terraform/{name}"]["delete"]["responses"]["409"]["content"];
     let schema = &unlock["application/json"]["schema"]["$ref"];
     assert_eq!(schema, "#/components/schemas/TerraformLock");
     assert_eq!(schemas["Lease"]["properties"]["fence"]["type"], json!("string"));
+}
+
+/// Every `$ref` in the document.
+fn collect_references<'a>(value: &'a Value, references: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            references.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|field| collect_references(field, references));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, references)),
+        _ => {}
+    }
 }
 
 /// `cargo xtask test` runs this one.
