@@ -92,12 +92,13 @@ impl NodeShell {
         }
     }
 
-    /// Let the group know that a client of this node does not hold a lock any more.
+    /// Let the group know that a client of this node does not hold a lock any more, and wait until
+    /// the group has agreed.
     pub(crate) fn drop_hold(
         self: &Arc<Self>,
         name: Name,
         fence: Fence,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    ) -> impl Future<Output = Result<(), HoldError>> + Send + use<> {
         let shell = Arc::clone(self);
         let (sender, answered) = oneshot::channel();
         if let Membership::Agreed(group) = &self.membership {
@@ -108,8 +109,8 @@ impl NodeShell {
         }
         async move {
             tokio::select! {
-                _ = answered => {}
-                _ = shell.ended() => {}
+                dropped = answered => dropped.map_err(|_| HoldError::Ended),
+                _ = shell.ended() => Err(HoldError::Ended),
             }
         }
     }

@@ -186,7 +186,11 @@ impl Node {
 
     /// Undo [`Node::hold`], because the client has released the lock, or cannot believe any more
     /// that it holds it. The group is told even if the future is dropped.
-    pub fn drop_hold(&self, lock: &Name, fence: Fence) -> impl Future<Output = ()> + Send + use<> {
+    pub fn drop_hold(
+        &self,
+        lock: &Name,
+        fence: Fence,
+    ) -> impl Future<Output = Result<(), HoldError>> + Send + use<> {
         self.0.shell.drop_hold(lock.clone(), fence)
     }
 

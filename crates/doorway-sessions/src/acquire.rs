@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
+use super::connections::Attached;
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::kept::Keeper;
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
@@ -35,6 +36,16 @@ impl Asking {
     /// Whether the node was asked to hold again what was held before it was started.
     pub(super) fn is_reclaiming(&self) -> bool {
         matches!(self.state, Progress::Reclaiming(..))
+    }
+
+    /// The fence of the grant, if the node has granted the request or is to hold it again.
+    pub(super) fn fence(&self) -> Option<Fence> {
+        match self.state {
+            Progress::Asked | Progress::Queued(_) => None,
+            Progress::Reclaiming(fence, _)
+            | Progress::Holding(fence, ..)
+            | Progress::Writing { fence, .. } => Some(fence),
+        }
     }
 }
 
@@ -315,7 +326,7 @@ impl Sessions {
                     // it keeps the lock: see `Sessions::is_settled`.
                     return self.hold(ask, fence, None, tell, out);
                 }
-                self.drop_hold(ask, fence, out);
+                self.drop_asked(ask, fence, out);
                 out.push(Output::Release(ask));
                 self.settle(ask, Err(unwritten(&error)), out);
             }
@@ -347,7 +358,8 @@ impl Sessions {
         }
         session.grants.insert(
             (lock.clone(), fence, ask),
-            Grant { request, permits, numbers, place, held, kept },
+            // A grant that was claimed, or was in the ledger, counts as known.
+            Grant { request, permits, numbers, place, held, kept, informed: !tell },
         );
         if detached {
             self.detached.entry((lock.clone(), fence)).or_default().insert(number);
@@ -435,8 +447,6 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Some(session) = self.open.get_mut(&number) else { return };
-        let reached = session.connection.is_some() || !session.callers.is_empty();
-        session.informed |= reached && answer.is_ok();
         let calls = &self.leases.calls;
         let of = |caller: &Connection| calls.get(caller).is_none_or(|(_, its)| *its == request);
         let callers: Vec<_> = session.callers.extract_if(.., of).collect();
@@ -456,6 +466,31 @@ impl Sessions {
             Err(refusal) => Reply::Refused(request, refusal),
         };
         self.tell(number, reply, out);
+    }
+
+    /// These outputs leave the sessions, so clients learn now what they hold.
+    pub(super) fn note_informed(&mut self, told: &[Output]) {
+        for output in told {
+            let number = match output {
+                Output::Answer(_, Answer::Leased(lease)) => Some(lease.session),
+                Output::Tell(to, Reply::Granted(..)) | Output::Greet(to, ..) => {
+                    self.connections.get(to).and_then(|connection| match connection.session {
+                        Attached::Open(number) => Some(number),
+                        _ => None,
+                    })
+                }
+                _ => None,
+            };
+            let Some(session) = number.and_then(|number| self.open.get_mut(&number)) else {
+                continue;
+            };
+            session.inform(|(_, fence, _), grant| match output {
+                Output::Answer(_, Answer::Leased(lease)) => lease.fence == *fence,
+                Output::Tell(_, Reply::Granted(request, _)) => grant.request == *request,
+                // A client that goes on with its session has named its grants, or is told of them.
+                _ => true,
+            });
+        }
     }
 
     pub(super) fn announce(

@@ -85,8 +85,8 @@ pub enum Input {
         /// Why it was not done.
         kept: Result<(), Refusal>,
     },
-    /// What [`Output::DropHold`] asked for was done.
-    Dropped(Name, Fence),
+    /// What [`Output::DropHold`] asked for was done, or is not known to be done, for this reason.
+    Dropped(Name, Fence, Result<(), Refusal>),
     /// The node has lost a grant.
     Lost {
         /// The number of the session that held it.
@@ -101,15 +101,6 @@ pub enum Input {
     HolderSeen(Connection, u64),
     /// The processes of a session, for which [`Output::Watch`] asked, have ended.
     ProcessEnded(u64),
-    /// Take a grant away from its holder. Answered by [`Output::Broken`].
-    Break {
-        /// Who does it.
-        principal: Arc<Principal>,
-        /// The lock.
-        lock: Name,
-        /// The fence of the grant.
-        fence: Fence,
-    },
     /// The settings were reloaded: these are the limits and the clients from now on.
     Configure(Box<Limits>, Vec<ClientSettings>),
     /// The group has changed the rules for locks: these are the patterns from now on, each with
@@ -183,6 +174,8 @@ pub enum Call {
     Release(Name, Fence),
     /// End the request with this key, or the lease of this owner.
     Withdraw(Name, String),
+    /// Take a lock from all sessions that hold it with this fence. Answered by [`Answer::Broken`].
+    Break(Name, Fence),
     /// Open a lease that may hold several locks. Answered by [`Answer::Alive`].
     Open(Box<LeaseOpening>),
     /// Acquire a lock with such a lease.
@@ -265,6 +258,8 @@ pub enum Answer {
     Released(bool),
     /// The request has ended. True if it was waiting or held the lock until now.
     Withdrawn(bool),
+    /// This many grants were taken from their holders, and will not be held again.
+    Broken(usize),
     /// The call was refused.
     Refused(Refusal),
     /// The key was used for a different request.
@@ -353,8 +348,9 @@ pub enum Output {
         /// For how long; [`UNLIMITED`](crate::UNLIMITED) if without end.
         length: Duration,
     },
-    /// A grant of [`Output::Hold`] has ended: the group need not keep it any more, or the ledger
-    /// must be synced to disk. Answered by [`Input::Dropped`], at any later time.
+    /// A grant of [`Output::Hold`] has ended: the group need not keep it any more, and the ledger
+    /// must be synced to disk, so that no later process holds it again. Answered by
+    /// [`Input::Dropped`], at any later time.
     DropHold {
         /// The lock, by the name that the node knows.
         name: Name,
@@ -390,8 +386,6 @@ pub enum Output {
     /// Report that a request has begun to wait, or that it waits no longer although it was not
     /// granted.
     AnnounceWait(WaitNews),
-    /// How many grants [`Input::Break`] has ended.
-    Broken(usize),
     /// Nothing is held any more after [`Input::Drain`].
     Drained,
 }

@@ -186,7 +186,6 @@ impl Sessions {
             .filter(|(_, grant)| resumed.waiting.contains(&grant.request))
             .map(|((lock, fence, _), grant)| (grant.request, (lock.clone(), *fence)))
             .collect();
-        session.informed |= !answered.is_empty();
         then.extend(answered.iter().map(|(request, (_, fence))| Reply::Granted(*request, *fence)));
         // The client may have sent these requests again already.
         session.answered.get_or_insert_default().extend(answered);

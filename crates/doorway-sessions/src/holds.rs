@@ -8,8 +8,9 @@
 //! - A grant of such a lease is told only after [`Input::Held`](super::Input::Held).
 //! - A lease that was restored from the ledger goes on at once. Its node enters the view only after
 //!   the group has agreed that the new process keeps it.
-//! - When the client releases the lock, the answer waits until the group does not keep it any more.
-//!   Otherwise the lock could stay closed after its release, if the node dies in that moment.
+//! - When the client releases the lock, or an operator breaks it, the answer waits until the group
+//!   does not keep it any more, and the ledger was synced. Otherwise the lock could stay closed
+//!   after its end if the node dies in that moment, or be held again after a crash.
 //! - If the node loses the grant because its membership has ended, the client may not know that. So
 //!   the group keeps the lock closed until the time of the client has passed.
 //!
@@ -44,12 +45,15 @@ pub(super) struct HeldLeases {
     pub(super) kept: BTreeSet<AskId>,
     /// Leases that are to become longer, by their grants.
     extended: BTreeMap<AskId, Vec<Extension>>,
-    /// What is to be answered when the group does not keep a grant any more.
+    /// What is to be answered when the group does not keep a grant any more, and the ledger is on
+    /// disk without it.
     released: BTreeMap<(Name, Fence), Vec<Release>>,
-    /// Grants that the node has lost with its membership. Their clients may believe in them until
-    /// these moments.
-    lost: BTreeMap<(Name, Fence), (Arc<Principal>, Moment)>,
+    /// Grants that the node has lost with its membership, and in which their clients may believe.
+    lost: BTreeMap<(Name, Fence), Vec<Believer>>,
 }
+
+/// A client, and until when it may believe in a grant that the node has lost.
+type Believer = (Arc<Principal>, Moment);
 
 /// A lease that is to become longer.
 #[derive(Clone, Debug, Hash)]
@@ -61,12 +65,13 @@ struct Extension {
     ttl: Duration,
 }
 
-/// The answer to a release.
+/// The answer to a client that has ended a grant.
 #[derive(Clone, Debug, Hash)]
 enum Release {
     Reply(Connection, u64, bool),
     Released(Connection, bool),
     Withdrawn(Connection, bool),
+    Broken(Connection, usize),
 }
 
 impl Release {
@@ -81,11 +86,14 @@ impl Release {
             Output::Answer(connection, Answer::Withdrawn(held)) => {
                 Self::Withdrawn(*connection, *held)
             }
+            Output::Answer(connection, Answer::Broken(count)) => Self::Broken(*connection, *count),
             _ => return None,
         })
     }
 
-    fn output(self) -> Output {
+    /// The answer, if the end of the grant is durable. If that is not known, an operator must not
+    /// believe that the lock is free. A client that has released it has no more to do with it.
+    fn output(self, done: &Result<(), Refusal>) -> Output {
         match self {
             Self::Reply(connection, number, held) => {
                 Output::Tell(connection, Reply::Released(number, held))
@@ -93,6 +101,13 @@ impl Release {
             Self::Released(connection, held) => Output::Answer(connection, Answer::Released(held)),
             Self::Withdrawn(connection, held) => {
                 Output::Answer(connection, Answer::Withdrawn(held))
+            }
+            Self::Broken(connection, count) => {
+                let answer = match done {
+                    Ok(()) => Answer::Broken(count),
+                    Err(refusal) => Answer::Refused(refusal.clone()),
+                };
+                Output::Answer(connection, answer)
             }
         }
     }
@@ -136,7 +151,7 @@ impl Sessions {
                     if let Some(place) = place {
                         self.erase(place, out);
                     }
-                    self.drop_hold(ask, fence, out);
+                    self.drop_asked(ask, fence, out);
                     out.push(Output::Release(ask));
                     self.settle(ask, Err(refusal), out);
                 }
@@ -158,7 +173,7 @@ impl Sessions {
         }
         for Extension { session, call, name, fence, ttl } in due {
             match &kept {
-                Ok(()) => self.set_ttl(session, call, name, fence, ttl, out),
+                Ok(()) => self.set_ttl(session, call, &name, fence, ttl, out),
                 Err(refusal) => {
                     out.push(Output::Answer(call, Answer::Refused(refusal.clone())));
                 }
@@ -243,7 +258,7 @@ impl Sessions {
         &mut self,
         number: u64,
         call: Connection,
-        name: Name,
+        name: &Name,
         fence: Fence,
         ttl: Duration,
         out: &mut Vec<Output>,
@@ -251,7 +266,7 @@ impl Sessions {
         let holds = |session: &&mut Session| session.grants.keys().any(|(_, its, _)| *its == fence);
         let Some(session) = self.open.get_mut(&number).filter(holds) else {
             // The client has released it meanwhile.
-            out.push(Output::DropHold { name, fence });
+            self.drop_hold(name, fence, out);
             return out.push(Output::Answer(call, Answer::Refused(gone())));
         };
         for ((_, its, _), grant) in &mut session.grants {
@@ -266,11 +281,31 @@ impl Sessions {
     }
 
     /// If the group was asked to keep the grant of a request, it need not do so any more.
-    pub(super) fn drop_hold(&mut self, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
+    pub(super) fn drop_asked(&mut self, ask: AskId, fence: Fence, out: &mut Vec<Output>) {
         if let Some(asking) = self.asks.get(&ask)
             && self.held.asked.remove(&ask)
         {
-            out.push(Output::DropHold { name: asking.lock.clone(), fence });
+            let lock = asking.lock.clone();
+            self.drop_hold(&lock, fence, out);
+        }
+    }
+
+    /// A grant has ended that the group was asked to keep. Several clients of the node may share a
+    /// lock with one fence, and for the group that is one hold: it is dropped with the last of
+    /// them.
+    pub(super) fn drop_hold(&self, lock: &Name, fence: Fence, out: &mut Vec<Output>) {
+        let asked = self.held.asked.iter().filter_map(|ask| self.asks.get(ask));
+        let mut asked = asked.filter(|asking| asking.lock == *lock);
+        let holders = self.detached.get(&(lock.clone(), fence)).into_iter().flatten();
+        let mut grants = holders.filter_map(|number| self.open.get(number)).flat_map(|session| {
+            let same =
+                |((name, its, _), _): &(&(Name, Fence, AskId), _)| (name, *its) == (lock, fence);
+            session.grants.iter().filter(same)
+        });
+        let is_shared = grants.any(|(_, grant)| grant.held)
+            || asked.any(|asking| asking.fence() == Some(fence));
+        if !is_shared {
+            out.push(Output::DropHold { name: lock.clone(), fence });
         }
     }
 
@@ -292,7 +327,7 @@ impl Sessions {
         }
         if kept {
             let believer = (Arc::clone(&session.principal), until);
-            self.held.lost.insert((lock.clone(), fence), believer);
+            self.held.lost.entry((lock.clone(), fence)).or_default().push(believer);
         }
     }
 
@@ -305,8 +340,11 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let key = (lock.clone(), fence);
-        let lost = self.held.lost.get(&key);
-        if lost.is_some_and(|(owner, _)| same_client(owner, client)) {
+        let Some(believers) = self.held.lost.get_mut(&key) else { return };
+        let is_own = |(owner, _): &Believer| same_client(owner, client);
+        let Some(own) = believers.iter().position(is_own) else { return };
+        believers.swap_remove(own);
+        if believers.is_empty() {
             self.held.lost.remove(&key);
             out.push(Output::DropHold { name: lock.clone(), fence });
         }
@@ -314,12 +352,15 @@ impl Sessions {
 
     /// Give up lost grants in which no client can believe any more.
     pub(super) fn forget_lost(&mut self, now: Moment, out: &mut Vec<Output>) {
-        let over = self.held.lost.extract_if(.., |_, (_, until)| *until <= now);
+        let over = self.held.lost.extract_if(.., |_, believers| {
+            believers.retain(|(_, until)| *until > now);
+            believers.is_empty()
+        });
         out.extend(over.map(|((name, fence), _)| Output::DropHold { name, fence }));
     }
 
-    /// Hold back the answers to releases among the outputs from `first` on until the group does not
-    /// keep the grants any more.
+    /// Hold back the answers to releases and breaks among the outputs from `first` on until the
+    /// group does not keep the grants any more, and the ledger is on disk without them.
     pub(super) fn await_drops(&mut self, first: usize, out: &mut Vec<Output>) {
         let dropped = out[first..].iter().rev().find_map(|output| match output {
             Output::DropHold { name, fence } => Some((name.clone(), *fence)),
@@ -333,9 +374,16 @@ impl Sessions {
         }
     }
 
-    /// The group does not keep a grant any more.
-    pub(super) fn dropped(&mut self, name: Name, fence: Fence, out: &mut Vec<Output>) {
+    /// The group does not keep a grant any more, and neither does the ledger on disk. If that is
+    /// not known, the reason is given.
+    pub(super) fn dropped(
+        &mut self,
+        name: Name,
+        fence: Fence,
+        done: &Result<(), Refusal>,
+        out: &mut Vec<Output>,
+    ) {
         let answers = self.held.released.remove(&(name, fence)).unwrap_or_default();
-        out.extend(answers.into_iter().map(Release::output));
+        out.extend(answers.into_iter().map(|answer| answer.output(done)));
     }
 }

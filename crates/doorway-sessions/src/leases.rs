@@ -84,6 +84,9 @@ impl Sessions {
             Call::Release(lock, fence) => {
                 Answer::Released(self.release(principal, None, &lock, fence, out))
             }
+            Call::Break(lock, fence) => {
+                Answer::Broken(self.break_lock(principal, &lock, fence, out))
+            }
             Call::Withdraw(lock, id) => {
                 Answer::Withdrawn(self.withdraw_key(principal, &lock, id, out))
             }

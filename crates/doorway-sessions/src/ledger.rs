@@ -83,15 +83,17 @@ impl LedgerContents {
             return Self { complete: true, ..Self::default() };
         }
         let first = records.next().and_then(|(record, _)| record);
+        let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
         let Some((marker, complete)) = first.and_then(|record| match record {
             Record::Marker(marker) => Some((marker, false)),
             Record::Start(marker) => Some((marker, true)),
             Record::Session(_) | Record::Grant(_) | Record::Holder(_) | Record::Standing(_) => None,
         }) else {
-            // Nothing is known, so the worst is assumed. Session numbers begin where no former
-            // process can have got since the first release.
+            // The machine may have crashed while this record was written. The others are intact, or
+            // they are not on disk yet, so the worst is assumed. Session numbers begin where no
+            // former process can have got since the first release.
             let last = seconds << 20;
-            return Self { damaged: true, lacking: true, last, ..Self::default() };
+            return Self { damaged: true, lacking: true, last, records, ..Self::default() };
         };
         let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
         let same_boot = of == boot;
@@ -99,7 +101,6 @@ impl LedgerContents {
         let damaged = same_boot && bytes.chunks(RECORD).any(is_damaged);
         let lacking = lacking || damaged || tcp && !same_boot && !clean;
         let ttl = Duration::from_millis(ttl_ms);
-        let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
         Self { same_boot, damaged, complete, lacking, ttl, last, records }
     }
 
@@ -506,6 +507,16 @@ mod tests {
             assert_eq!((left.lacking, left.ttl), (true, Duration::from_secs(expected)));
         }
         fs::remove_dir_all(directory).unwrap();
+    }
+
+    /// Found by the simulation: a lock without end was lost with the first record.
+    #[test]
+    fn grants_outlive_a_first_record_that_cannot_be_read() {
+        let mut torn = OLD.to_vec();
+        torn[..RECORD].fill(0);
+        let left = LedgerContents::read(&torn, "another boot", 50);
+        assert!(left.damaged && left.lacking && !left.complete, "{left:?}");
+        assert_eq!((left.leases(), left.last), (1, 50 << 20));
     }
 
     #[test]

@@ -251,6 +251,7 @@ impl Sessions {
         self.process(now, input, out);
         self.await_drops(first, out);
         self.withhold(now, first, out);
+        self.note_informed(&out[first..]);
     }
 
     fn process(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
@@ -264,7 +265,7 @@ impl Sessions {
             Input::Written(ask, written) => self.written(now, ask, written, out),
             Input::Rewritten(session, written) => self.rewritten(session, written, out),
             Input::Held { ask, length, kept } => self.held_by_group(now, ask, length, kept, out),
-            Input::Dropped(name, fence) => self.dropped(name, fence, out),
+            Input::Dropped(name, fence, done) => self.dropped(name, fence, &done, out),
             Input::Heard(connection) => self.heard(now, connection),
             Input::Connect { connection, remote } => self.connect(connection, remote, out),
             Input::Identify { connection, principal } => {
@@ -283,9 +284,6 @@ impl Sessions {
                 self.holder_seen(connection, request, out);
             }
             Input::ProcessEnded(session) => self.process_ended(now, session, out),
-            Input::Break { principal, lock, fence } => {
-                self.break_lock(&principal, &lock, fence, out);
-            }
             Input::Configure(limits, clients) => self.configure(*limits, clients),
             Input::Rules(rules) => Arc::make_mut(&mut self.setup).rules = rules,
             Input::Lease(lease) => self.set_lease(now, lease, out),

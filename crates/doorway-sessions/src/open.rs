@@ -144,7 +144,6 @@ impl Session {
             rewriting: None,
             standing: false,
             doomed: false,
-            informed: false,
             key: None,
             callers: BTreeSet::new(),
         }

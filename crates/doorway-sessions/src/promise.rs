@@ -29,7 +29,7 @@ use super::connections::{Attached, ConnectionState};
 use super::event::{Answer, Connection, LeaseAnswer, LeaseTime, Output};
 use super::open::End;
 use super::refusals::{gone, refusal};
-use super::session::{Session, ttl_ms};
+use super::session::{Session, UNLIMITED, ttl_ms};
 
 /// The lease of a node in a group that agrees on its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -310,6 +310,11 @@ fn answer(
             let grows = |session: &Session| session.grants.is_empty() && *ttl + grace <= most;
             if session.is_some_and(|session| session.is_kept() && !grows(session)) {
                 return Some((*to, Duration::ZERO));
+            }
+            // A lease without end that was restored from the ledger. Its client is told nothing
+            // else, so the answer waits until the group has agreed to keep it.
+            if session.is_some_and(Session::is_endless) {
+                return Some((*to, UNLIMITED));
             }
             *ttl = (*ttl).min(most.saturating_sub(grace));
             return Some((*to, *ttl + grace));

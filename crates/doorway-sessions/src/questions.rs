@@ -92,6 +92,12 @@ impl Sessions {
         })
     }
 
+    /// The grants of leases without end: the lock and the fence of each. For simulations.
+    pub fn endless_grants(&self) -> impl Iterator<Item = (&Name, Fence)> {
+        let endless = self.open.values().filter(|session| session.is_endless());
+        endless.flat_map(|session| session.grants.keys().map(|(lock, fence, _)| (lock, *fence)))
+    }
+
     /// The grants that clients have claimed, and that could not be written into the ledger.
     pub fn unwritten(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
         let sessions = self.open.values().filter(|_| self.setup.ledger);

@@ -1,7 +1,5 @@
 //! How grants and requests end: released, withdrawn, broken, lost.
 
-use std::sync::Arc;
-
 use doorway_protocol::{Fence, Moment, Name, Refusal, Reply};
 
 use super::acquire::Progress;
@@ -85,7 +83,8 @@ impl Sessions {
         };
         let Some(session) = self.open.get_mut(&number) else { return Err(not_held(lock, fence)) };
         session.heard = now;
-        session.informed = true; // A client that names the fence knows of the grant.
+        // A client that names the fence knows of the grant.
+        session.inform(|(name, its, _), _| (name, *its) == (lock, fence));
         Ok(number)
     }
 
@@ -117,7 +116,7 @@ impl Sessions {
                 if let Some(place) = place {
                     self.erase(place, out);
                 }
-                self.drop_hold(ask, fence, out);
+                self.drop_asked(ask, fence, out);
                 out.push(Output::Release(ask));
             }
             Progress::Reclaiming(..) | Progress::Writing { .. } => out.push(Output::Release(ask)),
@@ -153,7 +152,7 @@ impl Sessions {
             self.erase(place, out);
         }
         if grant.held {
-            out.push(Output::DropHold { name: lock.clone(), fence });
+            self.drop_hold(&lock, fence, out);
         }
         self.leave(&lock, grant.permits);
         self.counters.ended(&lock, kind);
@@ -180,14 +179,15 @@ impl Sessions {
         self.end_if_idle(number, out);
     }
 
-    /// Take a lock from all sessions that hold it with this fence.
+    /// Take a lock from all sessions that hold it with this fence. Returns how many grants have
+    /// ended.
     pub(super) fn break_lock(
         &mut self,
-        principal: &Arc<Principal>,
+        principal: &Principal,
         lock: &Name,
         fence: Fence,
         out: &mut Vec<Output>,
-    ) {
+    ) -> usize {
         let holders: Vec<_> = self
             .open
             .iter()
@@ -209,6 +209,6 @@ impl Sessions {
             }
             self.end_if_idle(number, out);
         }
-        out.push(Output::Broken(broken));
+        broken
     }
 }

@@ -158,7 +158,6 @@ impl Sessions {
         if session.ttl == UNLIMITED && !session.is_endless() && session.process.is_none() {
             session.ttl = self.setup.limits.ttl;
         }
-        session.informed = true; // The ledger does not say whether its client was told.
         session.holder = kind == Kind::Holder;
         session.place = Some(place);
         self.count_former(&session.principal);

@@ -66,8 +66,6 @@ pub(super) struct Session {
     /// Whether such a lease has lost a lock. Its client learns that by its next heartbeat, which
     /// fails.
     pub(super) doomed: bool,
-    /// Whether the client of a lease was told that it has the lock.
-    pub(super) informed: bool,
     /// The request over HTTP to which the session belongs.
     pub(super) key: Option<Key>,
     /// The calls that wait for the answer.
@@ -90,6 +88,8 @@ pub(super) struct Grant {
     pub(super) held: bool,
     /// Whether the group has agreed to that.
     pub(super) kept: bool,
+    /// Whether the client was told of the grant, or has named it.
+    pub(super) informed: bool,
 }
 
 impl Session {
@@ -145,9 +145,16 @@ impl Session {
         // A client that waits for an answer is alive, unless it sends heartbeats besides.
         let waits = !self.callers.is_empty() && !self.standing;
         // A lock of which nobody was told must not be held for ever.
-        let endless = self.is_endless() && self.informed && !self.grants.is_empty();
+        let endless = self.is_endless() && self.grants.values().any(|grant| grant.informed);
         let ends = !self.is_bound() && !waits && !endless;
         ends.then(|| self.heard.after(self.told_ttl() + self.grace()))
+    }
+
+    /// The client knows of these grants.
+    pub(super) fn inform(&mut self, knows: impl Fn(&(Name, Fence, AskId), &Grant) -> bool) {
+        for (held, grant) in &mut self.grants {
+            grant.informed |= knows(held, grant);
+        }
     }
 
     /// The first grant of a lock with this fence.

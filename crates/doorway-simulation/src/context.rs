@@ -60,6 +60,8 @@ pub(crate) enum Event {
     },
     /// All faults end.
     Heal,
+    /// Operators break locks without end whose clients have forgotten them.
+    Sweep,
     /// Look whether the phase has reached its goal. It must have reached it at this time.
     Deadline(u64),
     /// The run ends. Nothing may be left of any client.
@@ -87,6 +89,8 @@ pub struct Counts {
     pub broken: u64,
     /// How many writes the store refused because of their fence.
     pub fenced: u64,
+    /// How many times a client entered a lock without end.
+    pub endless: u64,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -100,6 +104,7 @@ impl std::ops::AddAssign for Counts {
         self.refused += more.refused;
         self.broken += more.broken;
         self.fenced += more.fenced;
+        self.endless += more.endless;
     }
 }
 
@@ -110,6 +115,9 @@ pub(crate) struct Post {
     /// How long it waits for its lock, in nanoseconds.
     pub(crate) wait: u64,
 }
+
+/// A grant: the lock, the fence and the client.
+pub(crate) type Grant = (Name, Fence, usize);
 
 /// What all parts of a run share.
 #[derive(Debug)]
@@ -131,8 +139,14 @@ pub(crate) struct Context {
     /// The sockets that show that the processes of a session exist, by name, each with the client
     /// and the start of the client that has it.
     pub(crate) holders: BTreeMap<String, (usize, u64)>,
-    /// The grants that a node has just taken away, each with its client.
-    pub(crate) broken: Vec<(Name, Fence, usize)>,
+    /// The grants that a node has just taken away.
+    pub(crate) broken: Vec<Grant>,
+    /// In runs with locks without end: the grants that a node has just given, or holds again, and
+    /// those that have just ended because their clients were silent.
+    pub(crate) granted: Vec<Grant>,
+    pub(crate) expired: Vec<Grant>,
+    /// The grants without end of which somebody was just told that they have ended.
+    pub(crate) ended: Vec<Grant>,
     /// What has happened, if it is to be drawn.
     pub(crate) story: Option<Story>,
     /// The first thing that must never happen, if it has.

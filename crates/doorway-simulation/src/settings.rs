@@ -170,6 +170,8 @@ pub(crate) struct ClientSetting {
     pub(crate) ttl: Duration,
     /// Whether it keeps locks until somebody else wants them.
     pub(crate) keep: bool,
+    /// Whether some of its locks are without end: held until they are released or broken.
+    pub(crate) endless: bool,
     /// The lock that it asks for most of the time.
     pub(crate) favourite: Option<usize>,
     pub(crate) patience: Duration,
@@ -242,6 +244,8 @@ pub(crate) struct Settings {
     pub(crate) heals: u64,
     /// Whether the disk of a node is full while the node believes the claims of its clients.
     pub(crate) fills: bool,
+    /// Whether clients may hold locks without end.
+    pub(crate) endless: bool,
 }
 
 impl Settings {
@@ -303,6 +307,8 @@ impl Settings {
             ttl = Duration::from_secs(2);
             faults = fill(&mut dice, &mut clients, ttl, length);
         }
+        // A damaged ledger may have lost a lock without end, and no client can claim it.
+        let endless = !fills && !remote && hold_without_end(&mut dice, &mut clients, &mut faults);
         Self {
             nodes,
             agreed,
@@ -319,6 +325,7 @@ impl Settings {
             faults,
             heals: length,
             fills,
+            endless,
         }
     }
 
@@ -434,6 +441,34 @@ fn fill(
     faults.map(|fault| (fault, length / dice.between(4, 16))).to_vec()
 }
 
+/// In some runs, let clients over HTTP hold locks without end, and let nodes and machines crash and
+/// operators break locks more often. No node gets the address of another one: a client that asks
+/// the wrong node would believe that its lock is lost.
+fn hold_without_end(
+    dice: &mut Random,
+    clients: &mut [ClientSetting],
+    faults: &mut Vec<(Fault, u64)>,
+) -> bool {
+    if !dice.percent(15) {
+        return false;
+    }
+    for client in clients {
+        if dice.percent(60) {
+            client.nodes.truncate(1);
+            (client.life, client.keep, client.endless) = (LifeSetting::Http, false, true);
+            client.ttl = client.ttl.min(Duration::from_secs(5));
+        }
+    }
+    faults.retain(|(fault, _)| *fault != Fault::TakeAddress);
+    for fault in [Fault::KillNode, Fault::CrashMachine, Fault::KillClient, Fault::BreakLock] {
+        let plays = faults.iter().any(|(known, _)| *known == fault);
+        if dice.percent(50) && !plays {
+            faults.push((fault, dice.between(4 * SECOND, 16 * SECOND)));
+        }
+    }
+    true
+}
+
 /// How wrong the clocks of each machine are.
 fn drifts(random: &mut Random, machines: usize, agreed: bool) -> Vec<Drift> {
     let mut most: u64 = *random.pick(&[0, 100, 20_000]);
@@ -515,6 +550,7 @@ fn client(
         life,
         ttl: if bound { UNLIMITED } else { own },
         keep: false,
+        endless: false,
         favourite: None,
         patience: Duration::from_millis(random.magnitude(500, 20_000)),
         thinks: random.magnitude(MS, 200 * MS),

@@ -28,6 +28,7 @@ fn nothing_forbidden_happens() {
     println!("{counts:?}");
     assert!(counts.entries > 100 * SEEDS && counts.faults > 5 * SEEDS, "{counts:?}");
     assert!(counts.broken > 0 && counts.fenced > 0 && counts.lost > 0, "{counts:?}");
+    assert!(counts.kept > 0 && counts.endless > 0, "{counts:?}");
 }
 
 #[test]

@@ -52,6 +52,11 @@ impl Calling {
         (&mut self.answer).await.unwrap_or_else(|_| stopped())
     }
 
+    /// The answer to the call, if it is there.
+    pub(crate) fn answer_now(&mut self) -> Option<Answer> {
+        self.answer.try_recv().ok()
+    }
+
     /// The answer to the call, which comes after this time at the latest.
     pub(crate) async fn answer_within(&mut self, time: Duration) -> Answer {
         tokio::select! {

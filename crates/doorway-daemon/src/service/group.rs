@@ -45,7 +45,8 @@ pub(super) enum Question {
     Lock(String),
     /// What does your wall clock show, in milliseconds since 1970?
     Clock,
-    /// Take a lock from your clients that hold it with this fence. The answer says from how many.
+    /// Take a lock from your clients that hold it with this fence. The answer says from how many;
+    /// `null` means that this is not durable yet, and that the question is to be asked again.
     Break {
         lock: String,
         fence: Fence,
@@ -149,7 +150,9 @@ pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
         Question::Break { lock, fence, by } => {
             let principal = Principal { name: by, uid: None, rights: Rights::default() };
             let lock = Name::new(&lock).ok()?;
-            serde_json::to_vec(&service.break_own(&Arc::new(principal), &lock, fence))
+            // Without an answer, the other member says that it is not known.
+            let broken = service.break_for_member(&Arc::new(principal), &lock, fence).ok()?;
+            serde_json::to_vec(&broken)
         }
         Question::Pass(what) => serde_json::to_vec(&service.hear(what)),
     };
@@ -293,21 +296,6 @@ impl Service {
             }
         }
         Ok(LockState { report, expires_in_ms })
-    }
-
-    /// Let the other members take a lock from their clients that hold it with this fence. Returns
-    /// from how many it was taken, and which members have not answered. The right to do so was
-    /// checked at this node.
-    pub(super) async fn break_elsewhere(
-        &self,
-        principal: &Principal,
-        lock: &Name,
-        fence: Fence,
-    ) -> (usize, Vec<String>) {
-        let by = format!("{} at the node {}", principal.name, self.0.node.name());
-        let question = Question::Break { lock: lock.to_string(), fence, by };
-        let (answers, silent) = self.ask::<usize>(&question).await;
-        (answers.into_iter().map(|(_, broken, _)| broken).sum(), silent)
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the

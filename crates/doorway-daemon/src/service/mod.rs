@@ -9,6 +9,7 @@
 
 mod acquire;
 mod alarm;
+mod breaking;
 mod calling;
 mod connected;
 mod events;
@@ -40,10 +41,10 @@ use doorway_sessions::clock::ms;
 use doorway_sessions::identity;
 use doorway_sessions::ledger::{Ledger, LedgerContents};
 use doorway_sessions::outbox::Outbox;
-use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping, unwritten};
 use doorway_sessions::{
-    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, allowed, names,
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, names,
 };
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -109,6 +110,8 @@ pub(crate) struct Inner {
     leaving: Notify,
     /// Calls between the services of the group.
     passed: passing::Passed,
+    /// Locks that other members want to be broken.
+    breaking: breaking::Breaking,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
@@ -129,8 +132,6 @@ struct Core {
     last_connection: u64,
     /// Why the connection that was just made cannot be admitted.
     turned_away: Option<Refusal>,
-    /// How many grants were just broken.
-    broken: usize,
     /// The node is to grant locks from now on.
     serve: bool,
 }
@@ -214,6 +215,7 @@ impl Service {
             drained: Notify::new(),
             leaving: Notify::new(),
             passed: passing::Passed::default(),
+            breaking: breaking::Breaking::default(),
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {
@@ -388,49 +390,6 @@ impl Service {
     pub(crate) fn heard(&self, connected: &Connected) {
         self.0.input(Input::Heard(connected.number));
     }
-
-    /// Take a lock from the session that holds it with this fence, at any member that answers. A
-    /// lock that is closed because its node is gone is opened.
-    pub async fn break_lock(
-        &self,
-        principal: &Arc<Principal>,
-        lock: &Name,
-        fence: Fence,
-    ) -> Result<(), Refusal> {
-        allowed(principal, Right::Break, lock)?;
-        if self.break_own(principal, lock, fence) > 0 {
-            return Ok(());
-        }
-        match self.0.node.break_closed(lock, fence).await {
-            Ok(0) => {}
-            Ok(_) => return Ok(()),
-            Err(unsure) => return Err(not_known(lock, &unsure.to_string())),
-        }
-        let (broken, silent) = self.break_elsewhere(principal, lock, fence).await;
-        if broken > 0 {
-            return Ok(());
-        }
-        let why = self.not_broken(lock, fence).await;
-        // A member that answers too late may break it all the same.
-        let unknown = !silent.is_empty() && why.code != Code::Unavailable;
-        let late = || not_known(lock, &format!("{} did not answer in time", silent.join(", ")));
-        Err(if unknown { late() } else { why })
-    }
-
-    /// Take a lock from the clients of this node that hold it with this fence. Returns from how
-    /// many it was taken.
-    fn break_own(&self, principal: &Arc<Principal>, lock: &Name, fence: Fence) -> usize {
-        let mut core = self.0.core.lock();
-        core.broken = 0;
-        let (principal, lock) = (Arc::clone(principal), lock.clone());
-        core.inputs.push_back(Input::Break { principal, lock, fence });
-        self.0.run(&mut core);
-        core.broken
-    }
-}
-
-fn not_known(lock: &Name, why: &str) -> Refusal {
-    refusal(Code::Unavailable, format!("it is not known whether `{lock}` was broken: {why}"))
 }
 
 impl Inner {
@@ -479,7 +438,6 @@ impl Core {
             proven: None,
             last_connection: 0,
             turned_away: None,
-            broken: 0,
             serve: false,
         }
     }

@@ -18,8 +18,8 @@ use super::{Core, Event, Inner, Service, process};
 use crate::log_limit::LogLimit;
 use crate::service;
 
-/// How long a client that releases a lock waits for the group, if the group kept the lock.
-const DROPPING: Duration = Duration::from_secs(30);
+/// How long a client that ends a grant waits for the group, if the group kept the grant.
+pub(super) const DROPPING: Duration = Duration::from_secs(30);
 
 /// Limits the lines about grants that could not be held again.
 static UNCLAIMED: LogLimit = LogLimit::new();
@@ -109,7 +109,6 @@ impl Inner {
                 self.clients.lock().remove(&session);
                 self.changed.notify_waiters();
             }
-            Output::Broken(count) => core.broken = count,
             Output::Drained => self.drained.notify_waiters(),
         }
     }
@@ -184,20 +183,25 @@ impl Inner {
         });
     }
 
-    /// Let a task tell the group that it need not keep a grant any more, or sync the ledger if the
-    /// group did not keep it.
+    /// Let a task tell the group that it need not keep a grant any more, and sync the ledger, so
+    /// that no later process holds it again.
     fn drop_hold(self: &Arc<Self>, name: Name, fence: Fence) {
         let dropped = self.node.drop_hold(&name, fence);
         let inner = Arc::clone(self);
         self.runtime.spawn(async move {
-            // The client has released its lock in any case. The node goes on trying.
-            if timeout(DROPPING, dropped).await.is_err() {
-                tracing::warn!(%name, %fence, "the group may keep a lock that was released");
-            }
-            if inner.keeps_alone() && Service(Arc::clone(&inner)).sync_ledger().await.is_err() {
-                tracing::warn!(%name, %fence, "a lock may be held again if the machine crashes now");
-            }
-            inner.input(Input::Dropped(name, fence));
+            // The grant has ended in any case. The node goes on trying.
+            let done = match timeout(DROPPING, dropped).await {
+                Ok(Ok(())) => {
+                    Service(Arc::clone(&inner)).sync_ledger().await.map_err(|error| error.text)
+                }
+                Ok(Err(ended)) => Err(ended.to_string()),
+                Err(_) => Err(format!("the group did not agree within {} s", DROPPING.as_secs())),
+            };
+            let done = done.map_err(|why| {
+                tracing::warn!(%name, %fence, "a lock that has ended may be held again: {why}");
+                refusal(Code::Unavailable, why)
+            });
+            inner.input(Input::Dropped(name, fence, done));
         });
     }
 

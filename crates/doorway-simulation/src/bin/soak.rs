@@ -183,13 +183,14 @@ impl Progress {
     fn line(&self, time: Duration) -> String {
         let counts = self.counts.lock().map(|counts| *counts).unwrap_or_default();
         format!(
-            "{:>7.1} s: {} seeds, {:.2} simulated hours, {} entries ({} of kept locks), {} faults, \
-             {} losses, {} broken, {} fenced off, {} events",
+            "{:>7.1} s: {} seeds, {:.2} simulated hours, {} entries ({} of kept locks, {} of locks \
+             without end), {} faults, {} losses, {} broken, {} fenced off, {} events",
             time.as_secs_f64(),
             self.done.load(Ordering::Relaxed),
             counts.time as f64 / 3.6e12,
             counts.entries,
             counts.kept,
+            counts.endless,
             counts.faults,
             counts.lost,
             counts.broken,

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
-use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
+use doorway_sessions::{Answer, Call, LeaseAnswer, LeaseAsk, LeaseKey, UNLIMITED};
 
 use super::program::{Wish, wish};
 use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
@@ -48,6 +48,9 @@ pub(super) enum Job {
 /// The longest time that a call waits for its lock, in nanoseconds.
 const LONGEST: u64 = 30_000 * MS;
 
+/// How long a program holds a lock without end on average while faults happen.
+const LONG: u64 = 8000 * MS;
+
 /// A request for a lock.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
@@ -57,6 +60,7 @@ pub(super) struct Request {
     /// How long a call waits for the lock, in nanoseconds.
     wait: u64,
     healed: bool,
+    /// [`UNLIMITED`] if the lock is to be held until it is released or broken.
     ttl: Duration,
 }
 
@@ -76,6 +80,9 @@ impl Lease {
     /// When the program must not rely on the lease any more. The node counts the TTL from a later
     /// moment, and clocks differ by less than a twentieth.
     fn lost_at(&self) -> Moment {
+        if self.held.endless {
+            return Moment::NEVER;
+        }
         self.proven.after(self.ttl.saturating_sub(self.ttl / 20))
     }
 }
@@ -92,6 +99,14 @@ impl Http {
 
     pub(super) fn job(&self) -> &Job {
         &self.job
+    }
+
+    /// The grant that the program has, or is about to release.
+    pub(super) fn known(&self) -> Option<Held> {
+        match &self.job {
+            Job::Release(held) => Some(*held),
+            _ => self.lease.as_ref().map(|lease| lease.held),
+        }
     }
 }
 
@@ -126,7 +141,7 @@ impl Client {
                 if let Some(process) = &mut self.process {
                     process.held.retain(|it| *it != held);
                 }
-                reports.push(Report::Left { lock: held.lock, fence: held.fence });
+                reports.push(Report::Left { lock: held.lock, fence: held.fence, lost: false });
                 log!(context, "c{} releases {:?} by a call", self.id, held.fence);
             }
             (Job::Nothing, Some(_)) => http.job = Job::Renew,
@@ -150,6 +165,8 @@ impl Client {
         let keyed = plan != Plan::Compete || context.random.percent(70);
         let waits = plan != Plan::Compete || context.random.percent(80);
         let wait = if waits { context.random.magnitude(MS, 8000 * MS) } else { 0 };
+        let endless = self.setting.endless && context.random.percent(40);
+        let ttl = if endless { UNLIMITED } else { ttl };
         let Some(http) = self.http() else { return };
         http.requests += 1;
         let request = Request {
@@ -194,7 +211,7 @@ impl Client {
                 let lease = LeaseAsk {
                     ask: request.ask.clone(),
                     key: request.key.clone().map(LeaseKey::Request),
-                    ttl_ms: Some(request.ttl.as_millis() as u32),
+                    ttl_ms: (request.ttl != UNLIMITED).then_some(request.ttl.as_millis() as u32),
                     unattended: false,
                     label: label.unwrap_or_else(|| format!("c{id}")),
                     remote,
@@ -206,8 +223,11 @@ impl Client {
                 let Some(lease) = &mut http.lease else { return context.close(wire, 0) };
                 let other = Duration::from_millis(context.random.magnitude(1000, 20_000));
                 let other = context.random.percent(10).then_some(other);
-                // A shorter TTL counts from now on: perhaps only the answer gets lost.
-                lease.ttl = other.map_or(lease.ttl, |other| lease.ttl.min(other));
+                // A shorter TTL counts from now on: perhaps only the answer gets lost. A lock
+                // without end stays without end.
+                if !lease.held.endless {
+                    lease.ttl = other.map_or(lease.ttl, |other| lease.ttl.min(other));
+                }
                 (Call::Renew(name(lease.held), lease.held.fence, other), 0)
             }
             Job::Release(held) => (Call::Release(name(*held), held.fence), 0),
@@ -224,7 +244,8 @@ impl Client {
         if wait > 0 && context.now < settings.heals && context.random.percent(15) {
             time = context.random.between(0, wait); // It does not want to wait any longer.
         }
-        let lost_at = http.lease.as_ref().map(Lease::lost_at);
+        let ends = http.lease.as_ref().filter(|lease| !lease.held.endless);
+        let lost_at = ends.map(Lease::lost_at);
         self.later(context, context.now + time, ClientEvent::TimedOut(wire));
         if let Some(lost_at) = lost_at {
             self.later(context, self.clock.when(lost_at), ClientEvent::Tick);
@@ -282,8 +303,9 @@ impl Client {
             (Job::Acquire(request), Answer::Leased(lease)) => {
                 let shared = request.ask.mode == Mode::Shared;
                 let (lock, fence) = (request.lock, lease.fence);
-                let held = Held { lock, fence, first: fence, shared };
-                self.leased(context, held, lease.ttl, request.healed, reports);
+                let endless = request.ttl == UNLIMITED;
+                let held = Held { lock, fence, first: fence, shared, endless };
+                self.leased(context, held, &lease, request.healed, reports);
             }
             (Job::Renew, Answer::Leased(lease)) => {
                 let known = self.http().and_then(|http| http.lease.clone());
@@ -291,9 +313,14 @@ impl Client {
                 if known.held.fence != lease.fence {
                     context.violate(format!("c{id}: {:?} renews {known:?}", lease.fence));
                 }
-                self.leased(context, known.held, lease.ttl, known.healed, reports);
+                self.leased(context, known.held, &lease, known.healed, reports);
             }
             (job, Answer::Refused(refusal)) => self.refused(context, job, refusal.code, reports),
+            (Job::Release(held), Answer::Released(true)) if held.endless => {
+                let name = settings.locks[held.lock].name.clone();
+                context.ended.push((name, held.fence, id));
+                self.work_after(context, self.setting.thinks);
+            }
             (Job::Release(_), Answer::Released(_)) | (Job::Withdraw(_), Answer::Withdrawn(_)) => {
                 self.work_after(context, self.setting.thinks);
             }
@@ -306,12 +333,16 @@ impl Client {
         &mut self,
         context: &mut Context,
         held: Held,
-        ttl: Duration,
+        answer: &LeaseAnswer,
         healed: bool,
         reports: &mut Vec<Report>,
     ) {
         let now = self.clock.read(context.now);
-        let clock = self.clock;
+        let (clock, ttl) = (self.clock, answer.ttl);
+        if held.endless && ttl != UNLIMITED {
+            context
+                .violate(format!("c{}: {:?} was to have no end: {answer:?}", self.id, held.fence));
+        }
         let Some(http) = self.http() else { return };
         let entered = http.lease.as_ref().is_some_and(|lease| lease.entered);
         let mut lease = Lease { held, ttl, proven: http.sent, entered, healed };
@@ -323,6 +354,15 @@ impl Client {
         if enters {
             self.entered |= healed;
             self.enter(context, held, reports);
+        }
+        if held.endless {
+            // It outlives nodes and machines, and some programs renew it all the same.
+            let holds = if healed { self.setting.holds } else { LONG };
+            if context.random.percent(30) {
+                let pause = context.random.exponential(holds);
+                self.later(context, context.now + pause, ClientEvent::Renew);
+            }
+            return self.work_after(context, holds);
         }
         self.work_after(context, self.setting.holds);
         if valid {

@@ -9,7 +9,7 @@ use doorway_protocol::{Fence, Name};
 use crate::clock::Clock;
 use crate::context::{Context, log};
 use crate::network::{End, Wire};
-use crate::settings::{ClientSetting, LifeSetting};
+use crate::settings::{ClientSetting, LifeSetting, Settings};
 use http::Http;
 use session::Session;
 
@@ -78,6 +78,8 @@ pub(crate) struct Held {
     /// lock.
     pub(crate) first: Fence,
     pub(crate) shared: bool,
+    /// Whether it is held until it is released or broken.
+    pub(crate) endless: bool,
 }
 
 /// What the rest of the world has to know about a step of a client.
@@ -85,8 +87,8 @@ pub(crate) struct Held {
 pub(crate) enum Report {
     /// The program holds a lock from now on.
     Entered(Held),
-    /// The program does not hold a lock any more, and knows it.
-    Left { lock: usize, fence: Fence },
+    /// The program does not hold a lock any more, and knows it: it has given it up or lost it.
+    Left { lock: usize, fence: Fence, lost: bool },
     /// The program writes, and believes or does not believe that it holds the lock.
     Wrote { held: Held, believes: bool },
     /// A node has welcomed the client, over a connection that was made at this time.
@@ -164,6 +166,15 @@ impl Client {
             Way::Session(session) => session.believes(lock, held.fence, now),
             Way::Http(http) => http.believes(held, now),
         })
+    }
+
+    /// Whether the program has this grant, or is about to release it.
+    pub(crate) fn knows(&self, lock: &Name, fence: Fence, settings: &Settings) -> bool {
+        let held = match self.process.as_ref().map(|process| &process.way) {
+            Some(Way::Http(http)) => http.known(),
+            _ => None,
+        };
+        held.is_some_and(|it| it.fence == fence && settings.locks[it.lock].name == *lock)
     }
 
     /// Whether the program has a session over a connection, as far as it knows.
@@ -299,7 +310,7 @@ impl Client {
         let held = process.held.remove(at);
         process.lost.push(held);
         context.counts.lost += 1;
-        reports.push(Report::Left { lock, fence });
+        reports.push(Report::Left { lock, fence, lost: true });
     }
 
     /// The program writes to the store. A careless program does so although it was told that its

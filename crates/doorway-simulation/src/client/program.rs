@@ -124,7 +124,7 @@ impl Client {
                     context.violate(format!("c{}: request {number} got {name}", self.id));
                 }
                 self.entered |= healed;
-                self.enter(context, Held { lock, fence, first, shared }, reports);
+                self.enter(context, Held { lock, fence, first, shared, endless: false }, reports);
                 if self.setting.life == LifeSetting::Lease {
                     self.later(context, context.now, ClientEvent::Renew);
                 }
@@ -172,7 +172,7 @@ impl Client {
         if !held.is_empty() && !more {
             let given = held.remove(0);
             let name = &context.settings.locks[given.lock].name;
-            reports.push(Report::Left { lock: given.lock, fence: given.fence });
+            reports.push(Report::Left { lock: given.lock, fence: given.fence, lost: false });
             let number = session.machine.release(now, name, given.fence);
             log!(context, "c{} releases {name} {:?} as {number}", self.id, given.fence);
             session.asked.insert(number, Asked::Release { lock: given.lock });
@@ -225,7 +225,7 @@ impl Client {
             return;
         };
         for held in std::mem::take(held) {
-            reports.push(Report::Left { lock: held.lock, fence: held.fence });
+            reports.push(Report::Left { lock: held.lock, fence: held.fence, lost: false });
         }
         session.asked.clear();
         let claims: Vec<_> = session.machine.held().collect();

@@ -68,6 +68,7 @@ impl Node {
             Call::Renew(lock, ..) => ("renew", Some(lock)),
             Call::Release(lock, _) | Call::Unlock(_, lock, _) => ("release", Some(lock)),
             Call::Withdraw(lock, _) => ("withdraw", Some(lock)),
+            Call::Break(lock, _) => ("break", Some(lock)),
             Call::Open(_) => ("open a lease", None),
             Call::KeepAlive(_) => ("keep alive", None),
             Call::Revoke(_) => ("revoke", None),

@@ -170,11 +170,8 @@ impl Node {
             Request::Break(number, lock, fence) => {
                 let Some(door) = self.door(connection) else { return };
                 let principal = Arc::clone(&door.principal);
-                if self.break_lock(context, &principal, &lock, fence) {
-                    Reply::Done(number)
-                } else {
-                    Reply::Refused(number, refusal(Code::Gone, "no client holds it here"))
-                }
+                let request = Some((connection, number));
+                return self.break_lock(context, &principal, (&lock, fence), request);
             }
             other => return self.input(context, Input::Request(connection, other)),
         };

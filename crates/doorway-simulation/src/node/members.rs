@@ -17,7 +17,7 @@ use doorway_node::views::{
     AgreedEvent, AgreedHost, AgreedNotice, AgreedView, AgreedViews, EndReason, ViewSeats,
 };
 use doorway_protocol::{Code, Fence, Name};
-use doorway_sessions::{AskId, Input, NodeLease};
+use doorway_sessions::{AskId, Input, NodeLease, UNLIMITED};
 
 use super::group::{Group, Views};
 use super::links::Link;
@@ -29,6 +29,9 @@ use crate::settings::{Kind, LockSetting, Settings};
 
 /// How long the group may take to let a process go.
 const LEAVING: u64 = 1000 * MS;
+
+/// How long it takes at most until the ledger is synced.
+const SYNC: u64 = 20 * MS;
 
 /// What a node of a group with agreed members has.
 #[derive(Debug)]
@@ -261,9 +264,7 @@ impl KeeperHost for Keeping<'_> {
     }
 
     fn dropped(&mut self, name: &Name, fence: Fence) {
-        let Some(process) = &mut self.node.process else { return };
-        process.inputs.push_back(Input::Dropped(name.clone(), fence));
-        self.node.later(self.context, 0, NodeEvent::Inputs);
+        self.node.later(self.context, 0, NodeEvent::SyncDrop(name.clone(), fence));
     }
 
     fn lease_changed(&mut self) {
@@ -325,7 +326,7 @@ impl Node {
     }
 
     /// Let the group keep a grant. In a fixed group no other node ever takes over the locks of this
-    /// one.
+    /// one, and its ledger keeps the grant.
     pub(super) fn hold(
         &mut self,
         context: &mut Context,
@@ -336,20 +337,44 @@ impl Node {
     ) {
         if let Some(agreed) = self.agreed() {
             agreed.asked.push(Asked { ask, name: name.clone(), fence, length });
-            let length_ms = Some(length.as_millis() as u64);
+            let length_ms = (length != UNLIMITED).then_some(length.as_millis() as u64);
             self.tell_keeper(context, Event::Hold { name, fence, length_ms });
-        } else if let Some(process) = &mut self.process {
-            process.inputs.push_back(Input::Held { ask, length, kept: Ok(()) });
+        } else {
+            let after = context.random.between(0, SYNC);
+            self.later(context, after, NodeEvent::SyncHold(ask, length));
         }
     }
 
-    /// The group need not keep a grant any more.
+    /// The group or the ledger need not keep a grant any more.
     pub(super) fn drop_hold(&mut self, context: &mut Context, name: Name, fence: Fence) {
         if self.agreed().is_some() {
             self.tell_keeper(context, Event::Drop { name, fence });
-        } else if let Some(process) = &mut self.process {
-            process.inputs.push_back(Input::Dropped(name, fence));
+        } else {
+            let after = context.random.between(0, SYNC);
+            self.later(context, after, NodeEvent::SyncDrop(name, fence));
         }
+    }
+
+    /// Sync the ledger, so that a grant outlives the machine.
+    pub(super) fn sync_hold(&mut self, context: &mut Context, ask: AskId, length: Duration) {
+        let now = self.uptime(context);
+        let Some(process) = &self.process else { return };
+        let guard = process.guards.get(&ask);
+        let lost = guard.is_none_or(|guard| guard.is_lost(&process.group.shards, now));
+        let kept = match process.ledger.sync() {
+            Err(error) => Err(refusal(Code::Unavailable, &error.to_string())),
+            Ok(()) if lost => Err(refusal(Code::Broken, "granted and lost")),
+            Ok(()) => Ok(()),
+        };
+        self.input(context, Input::Held { ask, length, kept });
+    }
+
+    /// Sync the ledger, so that the next process does not hold a grant that has ended.
+    pub(super) fn sync_drop(&mut self, context: &mut Context, name: Name, fence: Fence) {
+        let Some(process) = &self.process else { return };
+        let done = process.ledger.sync();
+        let done = done.map_err(|error| refusal(Code::Unavailable, &error.to_string()));
+        self.input(context, Input::Dropped(name, fence, done));
     }
 
     /// Let the keeper know of something. Its task may be busy.

@@ -7,6 +7,7 @@
 //! [`Keeper`](doorway_node::members::Keeper), [`Shard`](doorway_node::locks::Shard), `Inbox`,
 //! `Outbox` and [`Ledger`].
 
+mod breaking;
 mod calls;
 mod door;
 mod group;
@@ -35,6 +36,7 @@ use crate::context::{Context, Event};
 use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
 use crate::story::Lane;
+use breaking::Breaking;
 use calls::{LeaseWatch, OpenCall};
 use door::Door;
 use group::Group;
@@ -86,6 +88,10 @@ pub(crate) enum NodeEvent {
     LeaseChanged,
     /// Something waits for the sessions.
     Inputs,
+    /// The ledger is synced, because a grant is to outlive the machine.
+    SyncHold(AskId, Duration),
+    /// The ledger is synced, because such a grant has ended.
+    SyncDrop(Name, Fence),
     /// The group has let the process go, or the process has waited long enough for that.
     Left,
 }
@@ -144,8 +150,8 @@ pub(crate) struct Process {
     answers: Vec<(Wire, Answer)>,
     /// The leases of requests that may be repeated, by key.
     leases: BTreeMap<String, LeaseWatch>,
-    /// How many grants were just broken.
-    broken: usize,
+    /// The locks that are being broken, by call.
+    breaks: BTreeMap<Connection, Breaking>,
 }
 
 impl Node {
@@ -305,6 +311,8 @@ impl Node {
             NodeEvent::PutTimedOut(put) => self.answered(context, put, None),
             NodeEvent::LeaseChanged => self.lease_changed(context),
             NodeEvent::Inputs => self.inputs(context),
+            NodeEvent::SyncHold(ask, length) => self.sync_hold(context, ask, length),
+            NodeEvent::SyncDrop(name, fence) => self.sync_drop(context, name, fence),
         }
         self.settle(context);
     }

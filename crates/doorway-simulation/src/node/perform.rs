@@ -1,11 +1,8 @@
 //! What the sessions of a node want done.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::locks::LockRequest;
-use doorway_protocol::{Fence, Name};
-use doorway_sessions::principal::{Principal, Rights};
 use doorway_sessions::{EventKind, Input, News, Output};
 
 use super::{Node, NodeEvent, core_mode};
@@ -113,7 +110,15 @@ impl Node {
                 self.watch_leases(context, &news);
                 if news.why.as_ref().is_some_and(|why| why.starts_with("broken by ")) {
                     let client = client_of(&news);
-                    context.broken.push((news.lock.clone(), news.fence, client));
+                    self.taken(context, (news.lock.clone(), news.fence, client));
+                } else if context.settings.endless {
+                    let grant = (news.lock.clone(), news.fence, client_of(&news));
+                    let silent = news.why.as_ref().is_some_and(|why| why.contains("silent"));
+                    match news.kind {
+                        EventKind::Granted => context.granted.push(grant),
+                        _ if silent => context.expired.push(grant),
+                        _ => {}
+                    }
                 }
                 if let Some(story) = &mut context.story {
                     let state = State::Holds(news.lock.clone(), news.fence);
@@ -133,38 +138,12 @@ impl Node {
             }
             Output::Answer(connection, answer) => {
                 log!(context, "n{id} answers {}: {answer:?}", connection.0);
-                self.answer_call(connection, answer);
+                if !self.break_answered(context, connection, &answer) {
+                    self.answer_call(connection, answer);
+                }
             }
-            Output::Broken(count) => process.broken = count,
             Output::AnnounceWait(_) | Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
         }
-    }
-
-    /// Take a lock from its holder. False if no session of this node holds it with this fence.
-    pub(crate) fn break_lock(
-        &mut self,
-        context: &mut Context,
-        principal: &Arc<Principal>,
-        lock: &Name,
-        fence: Fence,
-    ) -> bool {
-        let Some(process) = &mut self.process else { return false };
-        process.broken = 0;
-        let (principal, name) = (Arc::clone(principal), lock.clone());
-        self.input(context, Input::Break { principal, lock: name, fence });
-        let broken = self.process.as_ref().is_some_and(|process| process.broken > 0);
-        if broken {
-            context.counts.broken += 1;
-        }
-        broken
-    }
-
-    /// An operator at this node takes a lock from its holder.
-    pub(crate) fn break_by_operator(&mut self, context: &mut Context, lock: &Name, fence: Fence) {
-        let rights = Rights::all();
-        let operator = Principal { name: "uid 0".to_owned(), uid: Some(0), rights };
-        self.break_lock(context, &Arc::new(operator), lock, fence);
-        self.settle(context);
     }
 }
 

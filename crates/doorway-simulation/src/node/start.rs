@@ -72,7 +72,7 @@ impl Node {
             calls: BTreeMap::new(),
             answers: Vec::new(),
             leases: BTreeMap::new(),
-            broken: 0,
+            breaks: BTreeMap::new(),
         });
         self.begin(context);
         self.input(context, Input::Restored(Box::new(former)));
@@ -105,7 +105,7 @@ fn setup(node: usize, directory: DirectoryId, settings: &Settings) -> Setup {
             queue: 1000,
             ttl: settings.ttl,
             terraform_ttl: settings.ttl,
-            endless: false,
+            endless: settings.endless,
             files: 10_000,
         },
         outstanding: 1000,

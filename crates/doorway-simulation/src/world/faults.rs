@@ -216,11 +216,15 @@ impl World {
 
     /// An operator at a node, or another of its clients, takes a lock from its holder.
     fn break_lock(&mut self) {
-        let inside: Vec<_> = self.books.iter().flat_map(|book| book.inside().to_vec()).collect();
-        if inside.is_empty() {
+        let held = self
+            .books
+            .iter()
+            .flat_map(|book| book.inside().iter().copied().chain(book.left_behind()));
+        let held: Vec<_> = held.collect();
+        if held.is_empty() {
             return;
         }
-        let (holder, held) = *self.context.random.pick(&inside);
+        let (holder, held) = *self.context.random.pick(&held);
         let lock = self.context.settings.locks[held.lock].name.clone();
         let node = self.clients[holder].target();
         let others: Vec<usize> = (0..self.clients.len())
@@ -231,6 +235,14 @@ impl World {
             return self.with_client(client, |it, context, reports| {
                 it.break_lock(context, &lock, held.fence, reports);
             });
+        }
+        let orphan = self.context.register.as_ref().and_then(|register| {
+            let orphans = register.state.holds.orphans(&register.state.record);
+            let mut ids = orphans.map(|(id, _)| id);
+            ids.find(|id| held.endless && (&id.name, id.fence) == (&lock, held.fence)).cloned()
+        });
+        if let Some(orphan) = orphan {
+            return self.break_orphan(orphan);
         }
         if self.nodes[node].process.is_some() && self.nodes[node].paused <= self.context.now {
             self.nodes[node].break_by_operator(&mut self.context, &lock, held.fence);

@@ -61,6 +61,10 @@ impl World {
         for node in 0..self.nodes.len() {
             self.context.show_state(node);
         }
+        self.check_kept();
+        if let Command::Hold { id, .. } = command {
+            self.check_hold(id);
+        }
         if !matches!(command, Command::Enter { .. }) {
             self.check_gone(&before.record, &record);
         }

@@ -1,5 +1,6 @@
 //! The world of a run: machines, nodes, clients and the network, and what happens to them.
 
+mod endless;
 mod faults;
 mod members;
 mod phases;
@@ -64,6 +65,9 @@ impl World {
             answers: BTreeMap::new(),
             holders: BTreeMap::new(),
             broken: Vec::new(),
+            granted: Vec::new(),
+            expired: Vec::new(),
+            ended: Vec::new(),
             story: None,
             violation: None,
         };
@@ -221,6 +225,7 @@ impl World {
                 }
             }
             Event::Heal => self.heal(),
+            Event::Sweep => self.sweep(),
             Event::Deadline(until) => self.deadline(until),
             Event::End => self.end(),
         }
@@ -243,11 +248,20 @@ impl World {
                     }
                     self.books[held.lock].enter(&mut self.context, client, held);
                 }
-                Report::Left { lock, fence } => self.leave(client, lock, fence),
+                Report::Left { lock, fence, .. } if self.is_lost_without_cause(client, &report) => {
+                    let name = self.context.settings.locks[lock].name.clone();
+                    let what = format!("c{client} has lost its {name} {fence:?} without end");
+                    self.context.violate_lock(&name, what);
+                }
+                Report::Left { lock, fence, .. } => {
+                    self.leave(client, lock, fence);
+                    self.books[lock].give_up(client, fence);
+                }
                 Report::Wrote { held, believes } => self.write(client, held, believes),
                 Report::Welcomed { connected } => self.check_told(client, connected),
             }
         }
+        self.check_endless();
         let held = self.clients[client].process.iter().flat_map(|process| process.held.clone());
         for held in held.collect::<Vec<_>>() {
             self.books[held.lock].check(&mut self.context, &self.clients, held.lock);

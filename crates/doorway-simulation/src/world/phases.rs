@@ -64,6 +64,9 @@ impl World {
             }
         }
         self.context.queue.push(now + 10 * SECOND, Event::Deadline(now + LIVENESS));
+        if self.context.settings.endless {
+            self.context.queue.push(now + SECOND, Event::Sweep);
+        }
     }
 
     /// One machine of several may never come back. Clients that know no other node are gone too.
@@ -139,6 +142,13 @@ impl World {
         self.over = true;
         if let Some(what) = self.nodes.iter().find_map(Node::remains) {
             self.context.violate(format!("all clients have left, but not all is gone: {what}"));
+        }
+        let kept = self.context.register.as_ref().and_then(|register| {
+            let mut holds = register.state.holds.iter();
+            holds.find(|(_, hold)| hold.length_ms.is_none()).map(|(id, _)| id.clone())
+        });
+        if let Some(id) = kept {
+            self.context.violate(format!("all clients have left, but the group keeps {id:?}"));
         }
     }
 }

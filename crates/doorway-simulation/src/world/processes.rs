@@ -35,6 +35,9 @@ impl World {
                 self.books[at].break_grant(now, client, fence);
             }
         }
+        if self.check_endless() && self.plan == Plan::Compete && self.context.random.percent(15) {
+            self.crash(node); // What it has told must be durable.
+        }
         if self.nodes[node].has_ended() {
             // The process ends with its node, and is started again.
             log!(self.context, "n{node} has ended");
@@ -228,6 +231,7 @@ impl World {
         self.books.iter_mut().for_each(Book::forget_breaks);
         let off = self.context.now + self.context.random.magnitude(100 * MS, 20 * SECOND);
         self.nodes[node].crash(&mut self.context, off);
+        self.check_kept();
         self.context.queue.push(off, Event::StartNode(node));
     }
 }

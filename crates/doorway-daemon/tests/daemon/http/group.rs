@@ -129,6 +129,19 @@ fn a_lock_is_broken_from_any_member() {
 }
 
 #[test]
+fn a_lock_without_end_that_was_broken_from_another_member_is_not_held_again() {
+    let mut group = Group::start(&format!("{RULES}[limits]\nendless = true\n"));
+    let [one, two, _] = &group.nodes[..] else { panic!("three nodes") };
+    let held = post(one, "/v1/locks/a/acquire", &json!({ "ttl_ms": null })).expect(200);
+    let body = json!({ "fence": held["fence"] });
+    assert_eq!(post(two, "/v1/locks/a/break", &body).expect(200)["broken"], true);
+    group.nodes[0].crash();
+    group.nodes[0].ready();
+    assert_eq!(get(&group.nodes[0], "/v1/locks/a")["holders"], json!([]));
+    acquire(&group.nodes[1], "a", "next");
+}
+
+#[test]
 fn a_recording_of_a_lock_in_use_has_lines_of_every_member() {
     let group = Group::start(RULES);
     let [one, two, three] = &group.nodes[..] else { panic!("three nodes") };

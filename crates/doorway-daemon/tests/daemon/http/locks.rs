@@ -178,4 +178,7 @@ fn a_lease_without_end_needs_the_consent_of_the_node() {
     server.post("a", "acquire", &body).problem(409, "not-free", "not free");
     assert!(server.release("a", fence));
     assert_eq!(server.service.sessions(), 0);
+    let lease = server.post("a", "acquire", &body).expect(200);
+    let broken = server.post("a", "break", &json!({ "fence": lease["fence"] })).expect(200);
+    assert_eq!((&broken["broken"], server.service.sessions()), (&json!(true), 0));
 }

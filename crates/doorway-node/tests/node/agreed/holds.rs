@@ -87,7 +87,7 @@ async fn a_restarted_node_keeps_its_promises() {
     let holds = group.register.holds();
     assert_eq!(holds.iter().map(|(id, _)| Some(id.member)).collect::<Vec<_>>(), [member]);
     drop(again);
-    node.drop_hold(&orders(), fence).await;
+    node.drop_hold(&orders(), fence).await.unwrap();
     assert_eq!(group.register.holds().iter().count(), 0);
     assert!(group.lock(0, "orders").await.fence() > fence);
 }

@@ -26,7 +26,7 @@ mod world;
 
 use doorway_search::{Outcome, Report, explore};
 
-use world::{Action, Event, Mistake, Rates, Setting, Violation, running};
+use world::{Action, ClientHold, Event, Mistake, Rates, Setting, Violation, running};
 
 /// The document that has the counts.
 const DOCUMENT: &str = include_str!("../../../../../ARCHITECTURE.md");
@@ -95,7 +95,12 @@ fn isolated() -> Setting {
 
 /// A process with a client that has a hold loses contact with the store.
 fn isolated_with_a_hold() -> Setting {
-    Setting { hold: true, losses: 1, ..setting(30) }
+    Setting { hold: ClientHold::Limited, losses: 1, ..setting(30) }
+}
+
+/// A process with a client that has a hold without end loses contact with the store.
+fn isolated_without_end() -> Setting {
+    Setting { hold: ClientHold::Endless, ..isolated_with_a_hold() }
 }
 
 /// An operator makes the lease shorter, and a process is killed.
@@ -145,6 +150,11 @@ fn a_hold_is_dropped_when_its_client_does_not_believe_in_it_any_more() {
 }
 
 #[test]
+fn a_hold_without_end_is_not_dropped_when_its_member_is_removed() {
+    holds(ordered(isolated_without_end()), 17_084, Event::Removed);
+}
+
+#[test]
 fn a_shorter_lease_counts_when_the_member_knows_of_it() {
     holds(ordered(shortened()), 29_935, Event::Removed);
 }
@@ -180,6 +190,7 @@ fn mistakes_around_keepers_are_found() {
     found(Mistake::NotReclaimed, restarted(), Violation::Unclaimed);
     found(Mistake::LeavesAtOnce, severed(), Violation::Early);
     found(Mistake::ShortHold, ordered(isolated_with_a_hold()), Violation::Dropped);
+    found(Mistake::ShortHold, ordered(isolated_without_end()), Violation::Dropped);
     found(Mistake::ShorterAtOnce, ordered(shortened()), Violation::Early);
     found(Mistake::BeatsIgnored, late(stopped()), Violation::Early);
 }

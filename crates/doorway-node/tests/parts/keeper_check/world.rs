@@ -89,6 +89,16 @@ pub(crate) enum Event {
     Dropped,
 }
 
+/// The hold of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ClientHold {
+    #[default]
+    None,
+    /// It ends some time after the last answer of the node.
+    Limited,
+    Endless,
+}
+
 /// What can happen, and how often.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setting {
@@ -104,8 +114,8 @@ pub(crate) struct Setting {
     pub(crate) changes: u8,
     /// How many commands or answers are late.
     pub(crate) late: u8,
-    /// Whether a client has a hold.
-    pub(crate) hold: bool,
+    /// The hold of a client.
+    pub(crate) hold: ClientHold,
     /// Whether everything else that is sent arrives in the order of the seats.
     pub(crate) ordered: bool,
     pub(crate) mistake: Option<Mistake>,
@@ -236,11 +246,13 @@ pub(crate) fn running(setting: Setting) -> Keepers {
         let is_prompt = |action: &Action| matches!(action, Action::Arrive(..) | Action::Learn(_));
         world.record.seated().count() == 2 && !keepers.actions(world).iter().any(is_prompt)
     };
-    let mut asked = !setting.hold;
+    let mut asked = setting.hold == ClientHold::None;
     while !is_quiet(&world) || !asked {
         if is_quiet(&world) {
-            let length = if setting.mistake == Some(Mistake::ShortHold) { 1 } else { LENGTH };
-            let length_ms = Some(u64::from(LEASE_MS / TICKS) * u64::from(length));
+            let is_short = setting.mistake == Some(Mistake::ShortHold);
+            let length = if is_short { 1 } else { LENGTH };
+            let length_ms = (is_short || setting.hold == ClientHold::Limited)
+                .then(|| u64::from(LEASE_MS / TICKS) * u64::from(length));
             let (name, fence) = (Name::new("x").expect("a name"), Fence::new(1, 1));
             let (now, hold) =
                 (keepers.now(&world, 1), KeeperEvent::Hold { name, fence, length_ms });
@@ -356,7 +368,8 @@ impl Keepers {
             Command::Drop(_) if world.holds.iter().count() < known => {
                 self.seen(Event::Dropped)?;
                 // The lease may have ended up to a tick later, and its clock may be slow.
-                if world.time <= world.answered + 1 + LENGTH {
+                let believes = world.time <= world.answered + 1 + LENGTH;
+                if believes || self.setting.hold == ClientHold::Endless {
                     return Err(Violation::Dropped);
                 }
             }

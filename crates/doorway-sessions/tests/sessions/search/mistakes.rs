@@ -13,6 +13,7 @@ const NETWORK: Search = often(Restart::Crash);
 const OLD_LEDGER: Search = often(Restart::CrashWithOldLedger);
 const DETOUR: Search = Search { detours: 1, faults: 0, restarts: 0, ..NETWORK };
 const UNIX: Search = Search::unix(Restart::Crash);
+const ENDLESS: Search = Search { endless: true, ..Search::network(Restart::Crash) };
 const KEEP: Search = Search { keep: true, restarts: 0, ..Search::network(Restart::Crash) };
 
 /// Everything that can happen over a network. That is too much to be searched completely, but a
@@ -50,6 +51,7 @@ fn mistakes_of_the_shell_are_found() {
         (UNIX, Mistake::MissesProcessEnd, Wrong::NeverDone, 4),
         (UNIX, Mistake::MistakesProcesses, Wrong::LostInTime, 4),
         (DETOUR, Mistake::SharesIdentity, Wrong::GivenAway, 12),
+        (ENDLESS, Mistake::WritesLate, Wrong::LostInTime, 5),
         (KEEP, Mistake::HidesWishes, Wrong::NeverDone, 0),
         (KEEP, Mistake::RepeatsNumbersOfKeepers, Wrong::FenceGoesBack, 7),
     ];

@@ -43,6 +43,8 @@ pub(crate) struct Search {
     slow_clock: bool,
     /// Whether the first client keeps the lock until the other one wants it, and enters again.
     keep: bool,
+    /// Whether the first client has a lease without end.
+    endless: bool,
 }
 
 /// Where it is checked that every client gets in and leaves if nothing goes wrong from there on.
@@ -81,6 +83,7 @@ impl Search {
             mistake: None,
             slow_clock: false,
             keep: false,
+            endless: false,
         }
     }
 
@@ -210,6 +213,17 @@ fn a_kept_lock_while_time_passes() {
 #[test]
 fn a_kept_lock_and_a_killed_client_over_a_unix_socket() {
     search(Search { keep: true, restarts: 0, spans: 0, ..Search::unix(Restart::Crash) });
+}
+
+/// The lock is held until its client releases it, whatever happens to the node and the connection.
+#[test]
+fn a_lock_without_end_a_crash_of_the_node_and_a_cut_connection() {
+    search(Search { endless: true, faults: 1, ..Search::network(Restart::Crash) });
+}
+
+#[test]
+fn a_lock_without_end_and_a_graceful_restart_while_time_passes() {
+    search(Search { endless: true, spans: 1, ..Search::network(Restart::Stop) });
 }
 
 /// The node is away for longer than the TTL. Its ledger still has the lock, and the process of the

@@ -157,12 +157,15 @@ impl World {
         let now = Moment(0);
         let client = |who| {
             let keep = search.keep && who == 0;
-            let ttl = if search.network { TTL } else { Duration::from_millis(u32::MAX.into()) };
+            let endless = search.endless && who == 0;
+            let has_ttl = search.network && !endless;
+            let ttl = if has_ttl { TTL } else { Duration::from_millis(u32::MAX.into()) };
+            let life = if endless { Life::Lease } else { Life::Connection { inherited: false } };
             let mut machine = SessionMachine::new(
                 Setup {
                     who: ClientInfo::default(),
                     token: None,
-                    session: Some((ttl, Life::Connection { inherited: false })),
+                    session: Some((ttl, life)),
                     patience: Duration::from_secs(1_000_000),
                     network: search.network,
                     keep,

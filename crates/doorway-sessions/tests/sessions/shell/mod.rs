@@ -16,7 +16,8 @@ use doorway_sessions::ledger::{LedgerContents, Record};
 use doorway_sessions::principal::{Principal, Rights};
 use doorway_sessions::settings::{ClientSettings, Limits};
 use doorway_sessions::{
-    Connection, Evidence, Input, NodeLease, Opening, Output, ProcessId, Sessions, Setup,
+    Answer, Call, Connection, Evidence, Input, NodeLease, Opening, Output, ProcessId, Sessions,
+    Setup,
 };
 
 use locks::refusal;
@@ -25,6 +26,9 @@ use wire::{Said, Wire};
 
 /// How many numbers of sessions belong to one start of the node.
 const NUMBERS: u64 = 1000;
+
+/// The call by which a client breaks a lock. It is answered at once.
+const BREAK: Connection = Connection(u64::MAX);
 
 /// A node with its connections.
 #[derive(Clone, Debug, Hash)]
@@ -366,7 +370,9 @@ impl Shell {
             Output::Hold { ask, length, .. } => {
                 inputs.push_back(Input::Held { ask, length, kept: Ok(()) });
             }
-            Output::DropHold { name, fence } => inputs.push_back(Input::Dropped(name, fence)),
+            Output::DropHold { name, fence } => {
+                inputs.push_back(Input::Dropped(name, fence, Ok(())));
+            }
             Output::Abandon(ask) => self.locks.abandon(ask),
             Output::Release(_) if mistake == Some(Mistake::ReleasesNothing) => {}
             Output::Release(ask) => self.locks.release(ask),
@@ -394,7 +400,7 @@ impl Shell {
             }
             Output::Unwatch(session) => drop(self.watched.remove(&session)),
             Output::Serve => self.locks.serve(),
-            Output::Broken(count) => self.broken = count,
+            Output::Answer(_, Answer::Broken(count)) => self.broken = count,
             Output::Answer(..)
             | Output::Settled
             | Output::Opened(..)
@@ -427,7 +433,8 @@ impl Shell {
             Request::Break(number, lock, fence) => {
                 let principal = Arc::new(self.principal());
                 self.broken = 0;
-                self.run(Input::Break { principal, lock, fence });
+                let call = Call::Break(lock, fence);
+                self.run(Input::Call(BREAK, principal, call));
                 let reply = match self.broken {
                     0 => Reply::Refused(number, refusal(Code::Gone, "it is not held")),
                     _ => Reply::Done(number),

@@ -60,9 +60,25 @@ fn a_lease_without_end_is_told_when_the_disk_has_it_and_ends_when_it_is_released
     let fence = Fence::new(1, 1);
     let (caller, out) = node.call(LONG, Call::Release(name("a"), fence));
     assert!(is_dropped(&out) && answers(&out).is_empty() && node.ledger.is_empty(), "{out:?}");
-    let out = node.step(LONG, Input::Dropped(name("a"), fence));
+    let out = node.step(LONG, Input::Dropped(name("a"), fence, Ok(())));
     assert_eq!(answers(&out), [(caller, Answer::Released(true))]);
     assert!(node.sessions.is_clean());
+}
+
+#[test]
+fn a_break_is_answered_when_the_disk_does_not_have_the_lease_any_more() {
+    let refused = Refusal { code: Code::Unavailable, text: "the disk is broken".to_owned() };
+    for (done, answer) in [
+        (Ok(()), Answer::Broken(1)),
+        (Err(refused.clone()), Answer::Refused(refused)), // A crash may bring the lock back.
+    ] {
+        let mut node = TestNode::new();
+        let fence = node.endless();
+        let (operator, out) = node.break_lock(1, "a", fence);
+        assert!(is_dropped(&out) && answers(&out).is_empty() && node.ledger.is_empty(), "{out:?}");
+        let out = node.step(2, Input::Dropped(name("a"), fence, done));
+        assert_eq!(answers(&out), [(operator, answer)]);
+    }
 }
 
 #[test]
@@ -146,6 +162,27 @@ fn a_client_that_waits_for_a_lease_without_end_sends_heartbeats() {
     node.step(0, Input::Queued(ask));
     let out = node.pass(11_000);
     assert!(out.iter().any(|it| matches!(it, Output::Abandon(its) if *its == ask)), "{out:?}");
+}
+
+/// A session may hold several locks. That its client knew of one of them says nothing about the
+/// others.
+#[test]
+fn a_lease_without_end_ends_if_its_client_knows_of_none_of_its_locks() {
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), u32::MAX, Life::Lease);
+    let first = node.acquire(0, connection, 1, "a");
+    node.grant(0, first, 1);
+    node.synced(0, first, Ok(()));
+    let second = node.acquire(1, connection, 2, "b");
+    node.step(1, Input::Queued(second));
+    node.hang_up(2, connection);
+    node.grant(3, second, 2);
+    node.synced(3, second, Ok(()));
+    node.pass(LONG);
+    assert_eq!(node.sessions.held(), 2, "the client knows of the first one");
+    node.break_lock(LONG, "a", Fence::new(1, 1));
+    node.pass(LONG + 1000);
+    assert_eq!(node.sessions.held(), 0);
 }
 
 #[test]

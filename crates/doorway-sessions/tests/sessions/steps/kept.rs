@@ -5,7 +5,7 @@ use doorway_sessions::{Input, Output};
 
 use super::{
     AskId, CONNECTION, Connection, From, TTL, TestNode, answers, ask, asked, assert_refused, claim,
-    lease, name, principal, released, told,
+    lease, name, released, told,
 };
 
 fn fence(clock: u64) -> Fence {
@@ -174,8 +174,7 @@ fn a_grant_is_broken_by_the_fence_of_any_of_its_entries() {
         let mut node = TestNode::new();
         let keeper = node.client();
         node.keep(0, keeper);
-        let (principal, lock) = (principal(From::Here), name("a"));
-        let out = node.step(1, Input::Break { principal, lock, fence: fence(number) });
+        let (_, out) = node.break_lock(1, "a", fence(number));
         let lost = told(&out);
         assert_eq!(lost.len(), usize::from(broken), "{number}: {out:?}");
         let known =

@@ -230,6 +230,14 @@ impl TestNode {
         (connection, self.step(ms, input))
     }
 
+    /// An operator on this machine breaks a lock.
+    fn break_lock(&mut self, ms: u64, lock: &str, fence: Fence) -> (Connection, Vec<Output>) {
+        self.connections += 1;
+        let connection = Connection(self.connections);
+        let call = Call::Break(name(lock), fence);
+        (connection, self.step(ms, Input::Call(connection, principal(From::Here), call)))
+    }
+
     fn hang_up(&mut self, ms: u64, connection: Connection) -> Vec<Output> {
         self.step(ms, Input::HangUp { connection, closed: true })
     }

@@ -404,9 +404,56 @@ fn a_release_is_answered_when_the_group_does_not_keep_the_lease_any_more() {
     let (caller, out) = node.call(10, Call::Release(name("orders"), fence));
     assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![fence]));
     assert_eq!(answers(&out), []);
-    let out = node.step(20, Input::Dropped(name("orders"), fence));
+    let out = node.step(20, Input::Dropped(name("orders"), fence, Ok(())));
     assert_eq!(answers(&out), [(caller, Answer::Released(true))]);
     assert!(node.sessions.is_clean());
+}
+
+#[test]
+fn a_break_is_answered_when_the_group_does_not_keep_the_lease_any_more() {
+    let mut node = TestNode::with(patient());
+    let (ask, fence) = node.long_lease();
+    let (operator, out) = node.break_lock(10, "orders", fence);
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![fence]));
+    assert_eq!(answers(&out), []);
+    let out = node.step(20, Input::Dropped(name("orders"), fence, Ok(())));
+    assert_eq!(answers(&out), [(operator, Answer::Broken(1))]);
+}
+
+/// For the group, clients of a node that share a lock with one fence have one hold.
+#[test]
+fn the_group_keeps_a_shared_lock_until_its_last_client_has_left() {
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    let fence = Fence::new(1, 1);
+    let share = |node: &mut TestNode, kept: bool| {
+        let Call::Acquire(mut asked_for) = lease("orders", None, 5000) else { panic!() };
+        asked_for.ask.mode = Mode::Shared;
+        let (_, out) = node.call(0, Call::Acquire(asked_for));
+        let ask = asked(&out).expect("the node is asked");
+        node.granted(1, ask, 1);
+        if kept { node.kept(2, ask, 5000) } else { node.not_kept(2, ask, 5000) }
+    };
+    assert_eq!(answers(&share(&mut node, true)).len(), 1);
+    assert_eq!(answers(&share(&mut node, true)).len(), 1);
+    assert_eq!(dropped(&share(&mut node, false)), [], "the others are kept");
+    let (caller, out) = node.call(10, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [], "the other client holds it");
+    assert_eq!(answers(&out), [(caller, Answer::Released(true))]);
+    let (_, out) = node.call(20, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [fence]);
+
+    // The node loses its membership. Both clients may believe that they hold the lock.
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    (0..2).for_each(|_| drop(share(&mut node, true)));
+    for session in 1..=2 {
+        node.step(10, Input::Lost { session, name: name("orders"), fence });
+    }
+    let (_, out) = node.call(20, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [], "the other client believes in it");
+    let (_, out) = node.call(30, Call::Release(name("orders"), fence));
+    assert_eq!(dropped(&out), [fence]);
 }
 
 #[test]
@@ -457,7 +504,7 @@ fn a_lost_lease_stays_with_the_group_until_its_client_cannot_believe_in_it() {
     lose(&mut told, fence);
     let (caller, out) = told.call(1100, Call::Release(name("orders"), fence));
     assert_eq!(dropped(&out), [fence], "the client has given it up");
-    let out = told.step(1200, Input::Dropped(name("orders"), fence));
+    let out = told.step(1200, Input::Dropped(name("orders"), fence, Ok(())));
     assert_eq!(answers(&out), [(caller, Answer::Released(false))]);
 }
 
@@ -552,4 +599,54 @@ fn a_group_keeps_a_lease_without_end_until_its_client_gives_it_up() {
     node.hello(4_000_000, visitor, From::Here, Opening::Visit);
     let release = Request::Release(2, name("orders"), fence);
     assert_eq!(dropped(&node.request(4_000_000, visitor, release)), [fence]);
+}
+
+/// A lease without end over HTTP, by a request that may be repeated.
+fn without_end() -> Call {
+    let Call::Acquire(mut asked) = lease("orders", Some("me"), 0) else { panic!("a request") };
+    asked.ttl_ms = None;
+    Call::Acquire(asked)
+}
+
+#[test]
+fn a_restored_lease_without_end_is_told_when_the_group_keeps_it_again() {
+    let length = u64::from(u32::MAX);
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1_000_000);
+    let (_, out) = node.call(0, without_end());
+    let ask = asked(&out).expect("the node is asked");
+    node.granted(1, ask, 1);
+    assert_eq!(answers(&node.kept(2, ask, length)).len(), 1);
+    let mut former = contents(node.ledger);
+    former.last = 1000;
+    let mut node = TestNode::with(patient());
+    let out = node.step(100, Input::Restored(Box::new(former)));
+    let ask = asked(&out).expect("it is held again");
+    node.granted(100, ask, 1);
+    node.lease(100, 1_000_000);
+    let (caller, out) = node.call(110, without_end());
+    assert_eq!(answers(&out), [], "a time to live would be wrong");
+    let told = answers(&node.kept(120, ask, length));
+    let endless = |ttl: Duration| ttl == doorway_sessions::UNLIMITED;
+    assert!(
+        matches!(&told[..], [(to, Answer::Leased(it))] if *to == caller && endless(it.ttl)),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_lease_without_end_of_which_nobody_is_told_ends() {
+    let mut node = TestNode::with(patient());
+    node.lease(0, 1000);
+    let (caller, out) = node.call(0, without_end());
+    let ask = asked(&out).expect("the node is asked");
+    node.granted(900, ask, 1);
+    // The lease of the node has to be renewed before it answers, and the client does not wait.
+    assert_eq!(answers(&node.kept(1000, ask, u64::from(u32::MAX))), []);
+    node.hang_up(1100, caller);
+    node.lease(1200, 1_000_000);
+    node.pass(10_900);
+    assert_eq!(node.sessions.held(), 1, "the request may be repeated");
+    let out = node.pass(11_700);
+    assert_eq!((released(&out), dropped(&out)), (vec![ask], vec![Fence::new(1, 1)]));
 }

@@ -99,7 +99,11 @@ fn act(shell: &mut Shell, connections: &mut u64, action: u8, choice: u16) {
         }
         15 => Input::CallTimedOut(any),
         16 => Input::Lost { session, name: held, fence },
-        17 => Input::Break { principal: principal(From::Here), lock: held, fence },
+        17 => {
+            *connections += 1;
+            let call = Call::Break(held, fence);
+            Input::Call(Connection(*connections), principal(From::Here), call)
+        }
         18 => return shell.process_ended(u32::from(choice) % PIDS),
         _ if choice.is_multiple_of(16) => {
             shell.kill();
@@ -119,7 +123,8 @@ fn break_endless(shell: &mut Shell) {
     let endless = shell.sessions.grants().filter(|(session, ..)| is_endless(*session));
     let endless: Vec<_> = endless.map(|(_, lock, fence)| (lock.clone(), fence)).collect();
     for (lock, fence) in endless {
-        shell.run(Input::Break { principal: principal(From::Here), lock, fence });
+        let call = Call::Break(lock, fence);
+        shell.run(Input::Call(Connection(u64::MAX), principal(From::Here), call));
     }
 }
 
@@ -143,6 +148,7 @@ proptest! {
         shell.process_ended(42);
         shell.pass(shell.now().after(Duration::from_secs(15)));
         break_endless(&mut shell);
+        shell.pass(shell.now().after(Duration::from_secs(15)));
         prop_assert!(shell.sessions.is_clean(), "{:?}", shell.sessions);
         prop_assert!(shell.ledger.is_empty(), "{:?}", shell.ledger);
         prop_assert_eq!(shell.locks.held(), 0);

@@ -199,9 +199,8 @@ fn what_was_broken_while_claims_are_believed_cannot_be_claimed_again() {
     node.hold(0, connection, "a", 1);
     let (mut node, out) = node.restart(100, |former| former.lacking = true);
     node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
-    let (principal, lock) = (principal(From::Here), name("a"));
-    let out = node.step(200, Input::Break { principal, lock, fence: Fence::new(1, 1) });
-    assert!(out.iter().any(|it| matches!(it, Output::Broken(1))), "{out:?}");
+    let (operator, out) = node.break_lock(200, "a", Fence::new(1, 1));
+    assert_eq!(answers(&out), [(operator, Answer::Broken(1))]);
     let out = node.resume(300, From::Network(1), session, vec![claim("a", 1)]);
     assert_eq!(asked(&out), None, "the lock is not held again");
     assert_eq!(welcome(&out).lost, [claim("a", 1)]);
@@ -294,12 +293,12 @@ fn a_broken_lock_is_lost_and_released() {
     let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
     let held = node.hold(0, connection, "a", 1);
     let (lock, fence) = (name("a"), Fence::new(1, 1));
-    let input = || Input::Break { principal: principal(From::Here), lock: name("a"), fence };
-    let out = node.step(1, input());
+    let (operator, out) = node.break_lock(1, "a", fence);
     let lost = Reply::Lost(lock, fence, "broken by uid 1000".to_owned());
     assert_eq!((told(&out), released(&out)), (vec![(connection, lost)], vec![held]));
-    assert!(matches!(out.last(), Some(Output::Broken(1))));
-    assert!(matches!(node.step(2, input())[..], [Output::Broken(0)]));
+    assert_eq!(answers(&out), [(operator, Answer::Broken(1))]);
+    let (operator, out) = node.break_lock(2, "a", fence);
+    assert_eq!(answers(&out), [(operator, Answer::Broken(0))]);
 }
 
 #[test]
@@ -311,8 +310,7 @@ fn a_client_without_a_connection_learns_of_a_broken_lock_when_it_resumes() {
     let (other, _) = node.open(0, From::Network(2), TTL, CONNECTION);
     node.step(1, Input::HangUp { connection, closed: false });
     let fence = Fence::new(1, 1);
-    let input = Input::Break { principal: principal(From::Here), lock: name("a"), fence };
-    let out = node.step(2, input);
+    let (_, out) = node.break_lock(2, "a", fence);
     assert_eq!((told(&out), released(&out)), (Vec::new(), vec![held]));
     // Another client may have the lock already when the first one is back.
     node.hold(3, other, "a", 3);

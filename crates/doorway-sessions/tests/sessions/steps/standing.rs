@@ -238,6 +238,6 @@ fn the_group_keeps_what_a_longer_lease_holds() {
     let (_, out) = node.call(1100, Call::Revoke(LEASE));
     assert!(out.iter().any(|output| matches!(output, Output::DropHold { .. })));
     assert_eq!(answers(&out), [], "not before the group does not keep it any more");
-    let out = node.step(1200, Input::Dropped(name("a"), Fence::new(1, 1)));
+    let out = node.step(1200, Input::Dropped(name("a"), Fence::new(1, 1), Ok(())));
     assert!(matches!(answers(&out)[..], [(_, Answer::Released(true))]), "{out:?}");
 }
