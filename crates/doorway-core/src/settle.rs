@@ -3,6 +3,8 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use smallvec::SmallVec;
+
 use crate::{Algorithm, NodeId, Timestamp};
 
 /// A message under way.
@@ -38,6 +40,10 @@ pub struct Snapshot<A: Algorithm> {
     /// Whether waiting clients may give up.
     pub withdrawals: bool,
 }
+
+/// Up to this many numbers are renumbered without memory from the allocator. A small group has no
+/// more of them.
+const FEW: usize = 8;
 
 /// A function that is called with each sequence number of a family, and may change it.
 pub type NumberVisitor<'a> = &'a mut dyn FnMut(&mut u64);
@@ -99,16 +105,24 @@ impl<A: Algorithm> Snapshot<A> {
             self.nodes.iter_mut().for_each(|node| of_node(node, each));
             self.mail.iter_mut().for_each(|mail| of_mail(mail, each));
         };
-        let mut family = Vec::new();
-        show(&mut |number| family.push(*number));
-        family.sort_unstable();
-        family.dedup();
+        // The numbers in order, and those below 64 as bits, because most numbers are small and
+        // occur several times.
+        let (mut family, mut small) = (SmallVec::<[u64; FEW]>::new(), 0_u64);
+        show(&mut |number| {
+            let bit = if *number < 64 { 1 << *number } else { 0 };
+            if small & bit == 0
+                && let Err(at) = family.binary_search(number)
+            {
+                family.insert(at, *number);
+                small |= bit;
+            }
+        });
         let mut last = family.first().map(|least| (*least, first));
         let renumber = |number: &u64| {
             last = last.map(|(before, new)| (*number, new + gap(*number).min(*number - before)));
             last.map_or(first, |(_, new)| new)
         };
-        let renumbered: Vec<u64> = family.iter().map(renumber).collect();
+        let renumbered: SmallVec<[u64; FEW]> = family.iter().map(renumber).collect();
         // Most worlds of a search are settled already.
         if renumbered != family {
             show(&mut |number| {
@@ -121,11 +135,20 @@ impl<A: Algorithm> Snapshot<A> {
 
 /// Call `each` with the sequence numbers of all requests in a queue.
 pub(crate) fn each_of_queue(queue: &mut BTreeSet<Timestamp>, each: NumberVisitor<'_>) {
-    let renumber = |mut request: Timestamp| {
+    let mut renumber = |request: &Timestamp| {
+        let mut request = *request;
         each(&mut request.clock);
         request
     };
-    *queue = core::mem::take(queue).into_iter().map(renumber).collect();
+    // Most numbers stay as they are, and it takes longer to build a set than to read it.
+    let changed = queue.iter().enumerate().find_map(|(at, request)| {
+        let new = renumber(request);
+        (new != *request).then_some((at, new))
+    });
+    if let Some((at, new)) = changed {
+        let after = queue.iter().skip(at + 1).map(renumber);
+        *queue = queue.iter().take(at).copied().chain([new]).chain(after).collect();
+    }
 }
 
 #[cfg(test)]

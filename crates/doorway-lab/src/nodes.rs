@@ -7,9 +7,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use doorway_core::{Breach, Effects, Group, Input, Mode, NodeId, NodeSet, Phase, Start};
+use doorway_core::{Breach, Effects, Group, Input, Mail, Mode, NodeId, NodeSet, Phase, Start};
 
-use crate::erased::{AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot};
+use crate::Limits;
+use crate::erased::{
+    AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot, Catalogue, NotListed, Settled,
+};
 
 /// Something that must never happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -273,18 +276,38 @@ impl Nodes {
 
     /// Replace all nodes and messages by the simplest ones that behave the same from here on; see
     /// [`Algorithm::settle`](doorway_core::Algorithm::settle). A crashed node never does anything
-    /// again, so it gets the state of a node that has just begun.
-    pub(crate) fn settle(&mut self, crashed: &NodeSet, snapshot: &mut AnySnapshot) {
+    /// again, so it gets the state of a node that has just begun. Returns the messages that are
+    /// left, if any was dropped or changed.
+    pub(crate) fn settle(
+        &mut self,
+        crashed: &NodeSet,
+        mail: &[Mail<&AnyMessage>],
+        limits: &Limits,
+    ) -> Option<Vec<Mail<AnyMessage>>> {
         let (dead, live): (Vec<NodeId>, Vec<NodeId>) =
             self.group.nodes().partition(|node| crashed.contains(*node));
         for node in dead {
             self.members[node.index()] = self.members[node.index()].state().forgotten(&self.group);
         }
-        snapshot.nodes = live.iter().map(|node| self.members[node.index()].clone()).collect();
-        self.members[0].clone().state().settle(&self.group, snapshot);
-        for (node, settled) in live.into_iter().zip(snapshot.nodes.drain(..)) {
-            self.members[node.index()] = settled;
+        let mut listed = Listed {
+            members: self.members.clone(),
+            messages: mail.iter().map(|mail| mail.message.clone()).collect(),
+        };
+        let numbered = mail.iter().zip(0..).map(|(mail, number)| mail.clone().map(|_| number));
+        let snapshot = AnySnapshot {
+            nodes: &live.iter().map(|node| node.0).collect::<Vec<_>>(),
+            mail: &numbered.collect::<Vec<_>>(),
+            crashes: limits.crashes,
+            withdrawals: limits.withdrawing,
+        };
+        let mut settler = self.members[0].state().settler()?;
+        let settled = settler.settle(&self.group, &snapshot, &mut listed);
+        let Settled { nodes, mail } = settled.expect("every form is listed")?;
+        for (node, number) in live.iter().zip(nodes) {
+            self.members[node.index()] = listed.member(number).clone();
         }
+        let message = |mail: Mail<u32>| mail.map(|number| listed.message(number).clone());
+        mail.map(|mail| mail.into_iter().map(message).collect())
     }
 
     /// The nodes for which `test` holds.
@@ -300,5 +323,31 @@ impl Nodes {
     /// One member.
     pub fn member(&self, node: NodeId) -> &AnyMember {
         &self.members[node.index()]
+    }
+}
+
+/// Nodes and messages by their positions in two lists. Settled forms are added.
+struct Listed {
+    members: Vec<AnyMember>,
+    messages: Vec<AnyMessage>,
+}
+
+impl Catalogue for Listed {
+    fn member(&self, number: u32) -> &AnyMember {
+        &self.members[number as usize]
+    }
+
+    fn message(&self, number: u32) -> &AnyMessage {
+        &self.messages[number as usize]
+    }
+
+    fn settled_member(&mut self, _: u32, settled: AnyMember) -> Result<u32, NotListed> {
+        self.members.push(settled);
+        Ok(self.members.len() as u32 - 1)
+    }
+
+    fn settled_message(&mut self, _: u32, settled: AnyMessage) -> Result<u32, NotListed> {
+        self.messages.push(settled);
+        Ok(self.messages.len() as u32 - 1)
     }
 }

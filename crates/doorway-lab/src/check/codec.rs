@@ -10,7 +10,7 @@ use super::pack::{
     FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
 };
 use super::tables::{ACQUIRE, EMPTY, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables, WITHDRAW};
-use crate::erased::{AnyMessage, AnySnapshot};
+use crate::erased::{AnyMember, AnyMessage, AnySnapshot, Catalogue, NotListed, Settled, Settler};
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
 
@@ -37,6 +37,33 @@ struct Numbering {
     letters: Interner<(NodeId, AnyMessage)>,
 }
 
+/// The places and letters that a thread knows.
+struct KnownParts<'k> {
+    known: &'k Numbering,
+    tables: &'k Tables,
+}
+
+impl Catalogue for KnownParts<'_> {
+    fn member(&self, place: u32) -> &AnyMember {
+        &self.known.places.get(place).member
+    }
+
+    fn message(&self, letter: u32) -> &AnyMessage {
+        &self.known.letters.get(letter).1
+    }
+
+    fn settled_member(&mut self, place: u32, member: AnyMember) -> Result<u32, NotListed> {
+        let place = Place { member, ..self.known.places.get(place).clone() };
+        let found = self.known.places.find(&place);
+        found.filter(|place| self.tables.knows(*place)).ok_or(NotListed)
+    }
+
+    fn settled_message(&mut self, letter: u32, message: AnyMessage) -> Result<u32, NotListed> {
+        let (from, _) = self.known.letters.get(letter);
+        self.known.letters.find(&(*from, message)).ok_or(NotListed)
+    }
+}
+
 impl<'w> WorldCodec<'w> {
     pub(super) fn new(
         first: &'w World,
@@ -55,7 +82,6 @@ impl<'w> WorldCodec<'w> {
             group: self.first.group().clone(),
             forgetting: self.first.limits().forgetting,
             targets: self.targets,
-            settling: self.settling,
             judging: self.judge.is_some(),
         };
         let mut tables = Tables::new(self.first.channel());
@@ -228,65 +254,61 @@ impl WorldCodec<'_> {
         self.judge.is_some_and(|judge| judge(&self.unpack(tables, row)).is_some())
     }
 
-    /// The row of the settled world, if all its parts are known.
+    /// What settles worlds; `None` if they are searched as they are.
+    pub(super) fn settler(&self) -> Option<Box<dyn Settler>> {
+        let member = self.first.nodes().member(NodeId(0));
+        self.settling.then(|| member.state().settler()).flatten()
+    }
+
+    /// The row of the settled world, if it is not the row itself.
     ///
     /// [`World::settled`] does the same for a world. Here only what settling has changed is looked
     /// up again; the other parts keep their numbers.
-    pub(super) fn settled(&self, tables: &Tables, row: &[u32]) -> Option<Vec<u32>> {
-        let mut places = row[PLACES..PLACES + self.layout.0].iter();
-        if places.any(|place| tables.facts(*place).crashed) {
-            return self.find(tables, &self.unpack(tables, row).settled());
-        }
-        let known = self.known();
-        let mut snapshot = self.snapshot(&known, tables, row);
-        let messages = snapshot.mail.len();
-        let first = snapshot.nodes[0].clone();
-        first.state().settle(self.first.group(), &mut snapshot);
-        let mut settled = row.to_vec();
-        for (place, member) in settled[PLACES..].iter_mut().zip(snapshot.nodes) {
-            let old = known.places.get(*place);
-            if !member.is_clone_of(&old.member) {
-                let new = Place { member, ..old.clone() };
-                *place = known.places.find(&new).filter(|place| tables.knows(*place))?;
-            }
-        }
-        let is_old = |mail: &Mail<AnyMessage>| {
-            known.letters.get(mail.id as u32).1.is_clone_of(&mail.message)
-        };
-        if snapshot.mail.len() < messages || !snapshot.mail.iter().all(is_old) {
-            settled[PLACES + self.layout.0..].fill(EMPTY);
-            for mail in
-                snapshot.mail.chunk_by(|one, next| (one.from, one.to) == (next.from, next.to))
-            {
-                let slot = self.layout.channel(mail[0].from.index(), mail[0].to.index());
-                let mut mail: Vec<_> = mail.iter().collect();
-                if tables.order() == Channel::Unordered {
-                    mail.sort_by(|one, other| one.message.cmp(&other.message));
-                }
-                let letter = |mail: &Mail<AnyMessage>| {
-                    known.letters.find(&(mail.from, mail.message.clone()))
-                };
-                let letters = mail.into_iter().map(letter).collect::<Option<_>>()?;
-                settled[slot] = tables.channels.find(&letters)?;
-            }
-        }
-        Some(settled)
-    }
-
-    /// The nodes of a row, none of which has crashed, and the messages under way, each with the
-    /// number of its letter.
-    fn snapshot(&self, known: &Numbering, tables: &Tables, row: &[u32]) -> AnySnapshot {
-        let places = row[PLACES..PLACES + self.layout.0].iter();
-        let nodes = places.map(|place| known.places.get(*place).member.clone()).collect();
-        let mut mail = Vec::new();
-        for (from, to) in self.layout.pairs() {
-            for letter in tables.channels.get(row[self.layout.channel(from, to)]) {
-                let (from, message) = known.letters.get(*letter).clone();
-                mail.push(Mail { id: u64::from(*letter), from, to: NodeId(to as u32), message });
-            }
+    pub(super) fn settled(
+        &self,
+        settler: &mut dyn Settler,
+        tables: &Tables,
+        row: &[u32],
+    ) -> Result<Option<Vec<u32>>, NotListed> {
+        let nodes = &row[PLACES..PLACES + self.layout.0];
+        if nodes.iter().any(|place| tables.facts(*place).crashed) {
+            let settled = self.find(tables, &self.unpack(tables, row).settled());
+            return settled.map(Some).ok_or(NotListed);
         }
         let [_, _, crashes] = unfold(row[FAULTS]);
-        AnySnapshot { nodes, mail, crashes, withdrawals: self.first.limits().withdrawing }
+        let withdrawals = self.first.limits().withdrawing;
+        let snapshot = AnySnapshot { nodes, mail: &self.mail(tables, row), crashes, withdrawals };
+        let known = &*self.known();
+        let mut catalogue = KnownParts { known, tables };
+        let settled = settler.settle(self.first.group(), &snapshot, &mut catalogue)?;
+        let Some(Settled { nodes, mail }) = settled else { return Ok(None) };
+        let mut row = row.to_vec();
+        row[PLACES..PLACES + self.layout.0].copy_from_slice(&nodes);
+        let Some(mail) = mail else { return Ok(Some(row)) };
+        row[PLACES + self.layout.0..].fill(EMPTY);
+        for mail in mail.chunk_by(|one, next| (one.from, one.to) == (next.from, next.to)) {
+            let slot = self.layout.channel(mail[0].from.index(), mail[0].to.index());
+            let mut letters: Vec<_> = mail.iter().map(|mail| mail.message).collect();
+            if tables.order() == Channel::Unordered {
+                let message = |letter: &u32| &known.letters.get(*letter).1;
+                letters.sort_by(|one, other| message(one).cmp(message(other)));
+            }
+            row[slot] = tables.channels.find(&letters).ok_or(NotListed)?;
+        }
+        Ok(Some(row))
+    }
+
+    /// The messages under way, as the numbers of their letters.
+    fn mail(&self, tables: &Tables, row: &[u32]) -> Vec<Mail<u32>> {
+        let mut mail = Vec::with_capacity(row.len());
+        let channels = &row[PLACES + self.layout.0..];
+        for ((from, to), channel) in self.layout.pairs().zip(channels) {
+            let (from, to) = (NodeId(from as u32), NodeId(to as u32));
+            for letter in tables.channels.get(*channel) {
+                mail.push(Mail { id: u64::from(*letter), from, to, message: *letter });
+            }
+        }
+        mail
     }
 
     /// Make the parts of the settled world known.

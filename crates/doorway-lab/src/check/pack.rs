@@ -14,6 +14,7 @@ use super::codec::WorldCodec;
 use super::settled_rows::SettledRows;
 use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables, WITHDRAW};
 use crate::Violation;
+use crate::erased::{NotListed, Settler};
 use crate::nodes::compatible;
 
 /// Which violations end the search. The search goes on past the others.
@@ -80,7 +81,6 @@ pub(super) struct Frame {
     pub(super) group: Arc<Group>,
     pub(super) forgetting: bool,
     pub(super) targets: SearchTargets,
-    pub(super) settling: bool,
     pub(super) judging: bool,
 }
 
@@ -103,6 +103,8 @@ struct Own {
     /// A copy of the tables. If all threads read the same tables, each would wait whenever another
     /// one adds to them.
     tables: Tables,
+    /// What settles worlds, if they are replaced by their settled form.
+    settler: Option<Box<dyn Settler>>,
     settled: SettledRows,
 }
 
@@ -294,6 +296,7 @@ impl<'m> PackedModel<'m> {
         let tables = self.tables();
         let mut own = spare.unwrap_or_else(|| Own {
             tables: Tables::new(tables.order()),
+            settler: self.codec.settler(),
             settled: SettledRows::new(self.layout.width()),
         });
         own.tables.follow(&tables);
@@ -315,14 +318,19 @@ impl<'m> PackedModel<'m> {
     /// Replace the successors of a world by their settled forms. If this fails, it may be tried
     /// again: a settled world is its own settled form.
     fn try_settle(&self, own: &mut Own, successors: &mut Successors) -> Result<(), Gap> {
-        let Own { tables, settled } = own;
+        let Own { tables, settler: Some(settler), settled } = own else { return Ok(()) };
         successors.rewrite(self.layout.width(), |row, print| {
             if let Some(print) = settled.recall(print, row) {
                 return Ok(print);
             }
-            let found = self.codec.settled(tables, row);
-            row.copy_from_slice(&found.ok_or_else(|| Gap::Settled(row.to_vec()))?);
-            let after = self.print(tables, row);
+            let found = self.codec.settled(&mut **settler, tables, row);
+            let after = match found.map_err(|NotListed| Gap::Settled(row.to_vec()))? {
+                None => print,
+                Some(changed) => {
+                    row.copy_from_slice(&changed);
+                    self.print(tables, row)
+                }
+            };
             settled.remember(print, row, after);
             Ok(after)
         })
@@ -351,7 +359,7 @@ impl Model for PackedModel<'_> {
                 self.learn(&mut own.tables, gap, row);
             }
         }
-        if self.frame.settling {
+        if own.settler.is_some() {
             own.settled.glance(out.iter().flat_map(Successors::prints));
             for successors in out {
                 while let Err(gap) = self.try_settle(&mut own, successors) {

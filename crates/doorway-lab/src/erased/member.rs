@@ -6,23 +6,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use doorway_core::{
-    Algorithm, Breach, Effects, Group, Info, Input, Mail, Member, Mode, NodeId, Phase, Snapshot,
-    Start,
+    Algorithm, Breach, Effects, Group, Info, Input, Member, Mode, NodeId, Phase, Start,
 };
 
 use super::AnyMessage;
-
-/// A group at one moment, of any algorithm: see [`Snapshot`].
-pub(crate) struct AnySnapshot {
-    /// The nodes that live, in order.
-    pub(crate) nodes: Vec<AnyMember>,
-    /// The messages under way.
-    pub(crate) mail: Vec<Mail<AnyMessage>>,
-    /// How many nodes may still crash.
-    pub(crate) crashes: u32,
-    /// Whether waiting clients may give up.
-    pub(crate) withdrawals: bool,
-}
+use super::settler::{Settler, TypedSettler};
 
 /// What a node of any algorithm can do: the methods of [`Member`].
 pub(crate) trait State: Value {
@@ -55,7 +43,9 @@ pub(crate) trait State: Value {
     /// This node with the state that its algorithm has at the beginning. It is still waiting or
     /// inside if it was.
     fn forgotten(&self, group: &Group) -> AnyMember;
-    fn settle(&self, group: &Group, snapshot: &mut AnySnapshot);
+
+    /// What settles groups of such nodes; `None` if they are settled as they are.
+    fn settler(&self) -> Option<Box<dyn Settler>>;
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId>;
 
     /// The algorithm's own state.
@@ -171,36 +161,8 @@ impl<A: Algorithm> State for Member<A> {
         AnyMember::new(self.with_algorithm(A::new(self.me(), group, &Start::default())))
     }
 
-    fn settle(&self, group: &Group, snapshot: &mut AnySnapshot) {
-        let typed = |node: &AnyMember| node.algorithm::<A>().clone();
-        let before = std::mem::take(&mut snapshot.mail);
-        let message = |mail: &Mail<AnyMessage>| {
-            let Mail { id, from, to, message } = mail;
-            Mail { id: *id, from: *from, to: *to, message: message.get::<A::Message>().clone() }
-        };
-        let mut settled = Snapshot {
-            nodes: snapshot.nodes.iter().map(typed).collect(),
-            mail: before.iter().map(message).collect(),
-            crashes: snapshot.crashes,
-            withdrawals: snapshot.withdrawals,
-        };
-        A::settle(group, &mut settled);
-        for (node, algorithm) in snapshot.nodes.iter_mut().zip(settled.nodes) {
-            if *node.algorithm::<A>() != algorithm {
-                let member: &dyn Any = &*node.0;
-                let member: &Self = member.downcast_ref().expect("nodes of one algorithm");
-                *node = AnyMember::new(member.with_algorithm(algorithm));
-            }
-        }
-        // Messages that have not changed go on sharing their value. Settling keeps the order.
-        let mut before = before.into_iter();
-        snapshot.mail.extend(settled.mail.into_iter().map(|mail| {
-            let is_same =
-                |old: &Mail<_>| (old.id, old.from, old.to) == (mail.id, mail.from, mail.to);
-            let old =
-                before.find(is_same).filter(|old| *old.message.get::<A::Message>() == mail.message);
-            old.unwrap_or_else(|| mail.map(AnyMessage::new))
-        }));
+    fn settler(&self) -> Option<Box<dyn Settler>> {
+        Some(Box::new(TypedSettler::<A>::new()))
     }
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
@@ -243,11 +205,6 @@ impl AnyMember {
         }
         let state = Arc::get_mut(&mut self.0).expect("a copy is not shared");
         state.step(group, input, out)
-    }
-
-    /// Whether both are clones of one node, neither of which has taken a step since.
-    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// What the algorithm declares.

@@ -44,11 +44,6 @@ impl AnyMessage {
         Self(Arc::new(message))
     }
 
-    /// Whether both are clones of one message.
-    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// The message as a value of its own type.
     ///
     /// # Panics

@@ -13,6 +13,7 @@
 
 mod member;
 mod message;
+mod settler;
 mod troupe;
 
 use std::fmt;
@@ -23,8 +24,9 @@ use doorway_core::{Algorithm, Breach, Effects, Group, Info, NodeId, Start};
 use crate::watch::{Watch, WatchedMember};
 
 pub use member::AnyMember;
-pub(crate) use member::{AnySnapshot, State};
+pub(crate) use member::State;
 pub use message::AnyMessage;
+pub(crate) use settler::{AnySnapshot, Catalogue, NotListed, Settled, Settler};
 pub(crate) use troupe::{Sent, Slot, Troupe};
 
 /// An algorithm known at run time: what it declares, and how its nodes begin.

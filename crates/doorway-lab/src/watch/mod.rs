@@ -17,7 +17,7 @@ use std::hash::Hash;
 use doorway_core::{Breach, CLOCK_LIMIT, Effects, Group, Info, Input, Mode, NodeId, Phase, Start};
 
 use crate::World;
-use crate::erased::{AnyMember, AnyMessage, AnySnapshot, State};
+use crate::erased::{AnyMember, AnyMessage, Settler, State};
 
 pub use charge::Charges;
 pub use fence::Fences;
@@ -193,8 +193,10 @@ impl<W: Watch> State for WatchedMember<W> {
         AnyMember::new(Self { member: self.member.state().forgotten(group), watch })
     }
 
-    /// Does nothing: a history never repeats, so no two watched worlds would become equal.
-    fn settle(&self, _group: &Group, _snapshot: &mut AnySnapshot) {}
+    /// None: a history never repeats, so no two watched worlds would become equal.
+    fn settler(&self) -> Option<Box<dyn Settler>> {
+        None
+    }
 
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId> {
         self.member.serves(&message.get::<NotedMessage<W::Note>>().inner, from, to)

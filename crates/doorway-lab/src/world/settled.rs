@@ -3,7 +3,6 @@
 use doorway_core::Mail;
 
 use super::{Letter, World};
-use crate::erased::AnySnapshot;
 
 impl World {
     /// The simplest world that behaves as this one does from here on.
@@ -18,18 +17,14 @@ impl World {
             id: letter.id,
             from: position.from,
             to: position.to,
-            message: letter.body.clone(),
+            message: &letter.body,
         });
-        let mut snapshot = AnySnapshot {
-            nodes: Vec::new(),
-            mail: mail.collect(),
-            crashes: self.limits.crashes,
-            withdrawals: self.limits.withdrawing,
-        };
-        world.nodes.settle(&self.crashed, &mut snapshot);
-        world.network.clear();
-        for Mail { id, from, to, message } in snapshot.mail {
-            world.put(from, to, Letter { id, body: message });
+        let mail: Vec<_> = mail.collect();
+        if let Some(mail) = world.nodes.settle(&self.crashed, &mail, &self.limits) {
+            world.network.clear();
+            for Mail { id, from, to, message } in mail {
+                world.put(from, to, Letter { id, body: message });
+            }
         }
         world
     }
