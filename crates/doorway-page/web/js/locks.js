@@ -55,6 +55,7 @@ export function lockList(choose, waitsLong) {
   }
 
   function show(told, chosen) {
+    if (last?.told === told && last.chosen === chosen) return;
     const now = new Map(steady(told.locks).map((it) => [it.lock, known.get(it.lock) ?? newRow(it.lock)]));
     for (const [lock, { element }] of known) if (!now.has(lock)) seen.unobserve(element);
     known = now;
