@@ -184,7 +184,7 @@ pub trait Algorithm: Clone + Debug + Eq + Hash + Send + Sync + 'static {
     /// The rewriting must be exact: the group before and the group after can take the same steps,
     /// now and later. The one exception is a message that would change nothing on arrival, or only
     /// cause other messages of this kind: it may be dropped. The messages that stay keep their
-    /// order, over all channels.
+    /// order, over all channels. To settle a settled group changes nothing.
     fn settle(_group: &Group, _snapshot: &mut Snapshot<Self>) {}
 }
 

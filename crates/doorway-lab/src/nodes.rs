@@ -11,7 +11,7 @@ use doorway_core::{Breach, Effects, Group, Input, Mail, Mode, NodeId, NodeSet, P
 
 use crate::Limits;
 use crate::erased::{
-    AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot, Catalogue, NotListed, Settled,
+    AnyAlgorithm, AnyMember, AnyMessage, AnySnapshot, Catalogue, SettledGroup, UnlistedPart,
 };
 
 /// Something that must never happen.
@@ -302,7 +302,7 @@ impl Nodes {
         };
         let mut settler = self.members[0].state().settler()?;
         let settled = settler.settle(&self.group, &snapshot, &mut listed);
-        let Settled { nodes, mail } = settled.expect("every form is listed")?;
+        let SettledGroup { nodes, mail } = settled.expect("every form is listed")?;
         for (node, number) in live.iter().zip(nodes) {
             self.members[node.index()] = listed.member(number).clone();
         }
@@ -341,12 +341,12 @@ impl Catalogue for Listed {
         &self.messages[number as usize]
     }
 
-    fn settled_member(&mut self, _: u32, settled: AnyMember) -> Result<u32, NotListed> {
+    fn settled_member(&mut self, _: u32, settled: AnyMember) -> Result<u32, UnlistedPart> {
         self.members.push(settled);
         Ok(self.members.len() as u32 - 1)
     }
 
-    fn settled_message(&mut self, _: u32, settled: AnyMessage) -> Result<u32, NotListed> {
+    fn settled_message(&mut self, _: u32, settled: AnyMessage) -> Result<u32, UnlistedPart> {
         self.messages.push(settled);
         Ok(self.messages.len() as u32 - 1)
     }

@@ -47,8 +47,9 @@ every world that can be reached. It checks four properties:
 *Overtaken* is the exact maximum of entries of other nodes while one node waits. *Messages* are the
 fewest and the most of any complete run, where runs end. *Depth* is the distance of the farthest
 world. Worlds are told apart by 64-bit fingerprints: with ten million worlds, the probability that
-two were mistaken for one is below 3e-6. `not exhausted` means only that there are more worlds than
-the checker visited; the last column says why. If nodes ask for ever, the checker compares worlds by
+two were mistaken for one is below 3e-6, and below 1e-5 if the nodes ask for ever. `not exhausted`
+means only that there are more worlds than the checker visited; the last column says why. If nodes
+ask for ever, the checker compares worlds by
 what they can still do: it *settles* them, and the numbers that only grow drop out. Where a number
 grows that cannot drop out, there are infinitely many worlds, and the row says which number it is.
 If a property is violated, the number is the length of the shortest counterexample, and the other

@@ -10,7 +10,9 @@ use super::pack::{
     FAULTS, Frame, Layout, PLACES, PackedModel, SearchTargets, UNDETECTED, fold, unfold,
 };
 use super::tables::{ACQUIRE, EMPTY, Facts, LETTERS, Outcome, RELEASE, RareStep, Tables, WITHDRAW};
-use crate::erased::{AnyMember, AnyMessage, AnySnapshot, Catalogue, NotListed, Settled, Settler};
+use crate::erased::{
+    AnyMember, AnyMessage, AnySnapshot, Catalogue, SettledGroup, Settler, UnlistedPart,
+};
 use crate::world::{Parts, Place};
 use crate::{Choice, FOREVER, World};
 
@@ -52,15 +54,15 @@ impl Catalogue for KnownParts<'_> {
         &self.known.letters.get(letter).1
     }
 
-    fn settled_member(&mut self, place: u32, member: AnyMember) -> Result<u32, NotListed> {
+    fn settled_member(&mut self, place: u32, member: AnyMember) -> Result<u32, UnlistedPart> {
         let place = Place { member, ..self.known.places.get(place).clone() };
         let found = self.known.places.find(&place);
-        found.filter(|place| self.tables.knows(*place)).ok_or(NotListed)
+        found.filter(|place| self.tables.knows(*place)).ok_or(UnlistedPart)
     }
 
-    fn settled_message(&mut self, letter: u32, message: AnyMessage) -> Result<u32, NotListed> {
+    fn settled_message(&mut self, letter: u32, message: AnyMessage) -> Result<u32, UnlistedPart> {
         let (from, _) = self.known.letters.get(letter);
-        self.known.letters.find(&(*from, message)).ok_or(NotListed)
+        self.known.letters.find(&(*from, message)).ok_or(UnlistedPart)
     }
 }
 
@@ -254,7 +256,7 @@ impl WorldCodec<'_> {
         self.judge.is_some_and(|judge| judge(&self.unpack(tables, row)).is_some())
     }
 
-    /// What settles worlds; `None` if they are searched as they are.
+    /// The settler of the algorithm; `None` if worlds are searched as they are.
     pub(super) fn settler(&self) -> Option<Box<dyn Settler>> {
         let member = self.first.nodes().member(NodeId(0));
         self.settling.then(|| member.state().settler()).flatten()
@@ -269,11 +271,11 @@ impl WorldCodec<'_> {
         settler: &mut dyn Settler,
         tables: &Tables,
         row: &[u32],
-    ) -> Result<Option<Vec<u32>>, NotListed> {
+    ) -> Result<Option<Vec<u32>>, UnlistedPart> {
         let nodes = &row[PLACES..PLACES + self.layout.0];
         if nodes.iter().any(|place| tables.facts(*place).crashed) {
             let settled = self.find(tables, &self.unpack(tables, row).settled());
-            return settled.map(Some).ok_or(NotListed);
+            return settled.map(Some).ok_or(UnlistedPart);
         }
         let [_, _, crashes] = unfold(row[FAULTS]);
         let withdrawals = self.first.limits().withdrawing;
@@ -281,7 +283,7 @@ impl WorldCodec<'_> {
         let known = &*self.known();
         let mut catalogue = KnownParts { known, tables };
         let settled = settler.settle(self.first.group(), &snapshot, &mut catalogue)?;
-        let Some(Settled { nodes, mail }) = settled else { return Ok(None) };
+        let Some(SettledGroup { nodes, mail }) = settled else { return Ok(None) };
         let mut row = row.to_vec();
         row[PLACES..PLACES + self.layout.0].copy_from_slice(&nodes);
         let Some(mail) = mail else { return Ok(Some(row)) };
@@ -293,7 +295,7 @@ impl WorldCodec<'_> {
                 let message = |letter: &u32| &known.letters.get(*letter).1;
                 letters.sort_by(|one, other| message(one).cmp(message(other)));
             }
-            row[slot] = tables.channels.find(&letters).ok_or(NotListed)?;
+            row[slot] = tables.channels.find(&letters).ok_or(UnlistedPart)?;
         }
         Ok(Some(row))
     }

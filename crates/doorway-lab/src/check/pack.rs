@@ -14,7 +14,7 @@ use super::codec::WorldCodec;
 use super::settled_rows::SettledRows;
 use super::tables::{ACQUIRE, LETTERS, Outcome, RELEASE, Tables, WITHDRAW};
 use crate::Violation;
-use crate::erased::{NotListed, Settler};
+use crate::erased::{Settler, UnlistedPart};
 use crate::nodes::compatible;
 
 /// Which violations end the search. The search goes on past the others.
@@ -103,7 +103,7 @@ struct Own {
     /// A copy of the tables. If all threads read the same tables, each would wait whenever another
     /// one adds to them.
     tables: Tables,
-    /// What settles worlds, if they are replaced by their settled form.
+    /// The settler of the algorithm, if worlds are replaced by their settled form.
     settler: Option<Box<dyn Settler>>,
     settled: SettledRows,
 }
@@ -324,7 +324,7 @@ impl<'m> PackedModel<'m> {
                 return Ok(print);
             }
             let found = self.codec.settled(&mut **settler, tables, row);
-            let after = match found.map_err(|NotListed| Gap::Settled(row.to_vec()))? {
+            let after = match found.map_err(|UnlistedPart| Gap::Settled(row.to_vec()))? {
                 None => print,
                 Some(changed) => {
                     row.copy_from_slice(&changed);

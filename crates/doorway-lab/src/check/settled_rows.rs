@@ -6,6 +6,10 @@ use std::hint::black_box;
 const FIRST_SLOTS: usize = 1 << 12;
 const MOST_SLOTS: usize = 1 << 20;
 
+/// How many words all its rows may have together. Only groups of more than seven nodes have rows
+/// that are so wide that this limits the slots.
+const MOST_WORDS: usize = 1 << 26;
+
 /// A cache: the settled form of a row, by the fingerprint of the row.
 ///
 /// Several steps lead to the same world, most of them within one layer of the search. To look its
@@ -55,7 +59,7 @@ impl SettledRows {
     /// Remember that `row`, with the fingerprint `settled`, is the settled form of the row with the
     /// fingerprint `print`.
     pub(super) fn remember(&mut self, print: u64, row: &[u32], settled: u64) {
-        if self.used >= self.prints.len() / 2 && self.prints.len() < MOST_SLOTS {
+        if self.used >= self.prints.len() / 2 && self.prints.len() < self.most_slots() {
             self.grow();
         }
         let slot = self.slot(print);
@@ -68,7 +72,7 @@ impl SettledRows {
 
     /// Make room for four times as many worlds.
     fn grow(&mut self) {
-        let slots = (4 * self.prints.len()).clamp(FIRST_SLOTS, MOST_SLOTS);
+        let slots = (4 * self.prints.len()).clamp(FIRST_SLOTS, self.most_slots());
         let mut larger = Self {
             prints: vec![[0; 2]; slots],
             rows: vec![0; slots * self.width],
@@ -80,6 +84,12 @@ impl SettledRows {
             }
         }
         *self = larger;
+    }
+
+    /// How many slots there may be: a power of two.
+    fn most_slots(&self) -> usize {
+        let slots = (MOST_WORDS / self.width.max(1)).clamp(FIRST_SLOTS, MOST_SLOTS);
+        1 << slots.ilog2()
     }
 
     fn row(&self, slot: usize) -> &[u32] {

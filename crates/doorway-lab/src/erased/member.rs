@@ -44,7 +44,7 @@ pub(crate) trait State: Value {
     /// inside if it was.
     fn forgotten(&self, group: &Group) -> AnyMember;
 
-    /// What settles groups of such nodes; `None` if they are settled as they are.
+    /// The settler of such nodes; `None` if they are settled as they are.
     fn settler(&self) -> Option<Box<dyn Settler>>;
     fn serves(&self, message: &AnyMessage, from: NodeId, to: NodeId) -> Option<NodeId>;
 

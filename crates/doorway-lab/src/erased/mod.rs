@@ -26,7 +26,7 @@ use crate::watch::{Watch, WatchedMember};
 pub use member::AnyMember;
 pub(crate) use member::State;
 pub use message::AnyMessage;
-pub(crate) use settler::{AnySnapshot, Catalogue, NotListed, Settled, Settler};
+pub(crate) use settler::{AnySnapshot, Catalogue, SettledGroup, Settler, UnlistedPart};
 pub(crate) use troupe::{Sent, Slot, Troupe};
 
 /// An algorithm known at run time: what it declares, and how its nodes begin.

@@ -25,18 +25,18 @@ pub(crate) trait Catalogue {
     fn message(&self, number: u32) -> &AnyMessage;
 
     /// The number of the form that a node gets when it is settled.
-    fn settled_member(&mut self, number: u32, settled: AnyMember) -> Result<u32, NotListed>;
+    fn settled_member(&mut self, number: u32, settled: AnyMember) -> Result<u32, UnlistedPart>;
 
     /// The number of the form that a message gets when it is settled.
-    fn settled_message(&mut self, number: u32, settled: AnyMessage) -> Result<u32, NotListed>;
+    fn settled_message(&mut self, number: u32, settled: AnyMessage) -> Result<u32, UnlistedPart>;
 }
 
 /// A node or a message has no number.
 #[derive(Debug)]
-pub(crate) struct NotListed;
+pub(crate) struct UnlistedPart;
 
 /// A settled group.
-pub(crate) struct Settled {
+pub(crate) struct SettledGroup {
     pub(crate) nodes: Vec<u32>,
     /// The messages that are left, if any was dropped or changed.
     pub(crate) mail: Option<Vec<Mail<u32>>>,
@@ -53,13 +53,13 @@ pub(crate) trait Settler: Send {
         group: &Group,
         snapshot: &AnySnapshot<'_>,
         catalogue: &mut dyn Catalogue,
-    ) -> Result<Option<Settled>, NotListed>;
+    ) -> Result<Option<SettledGroup>, UnlistedPart>;
 }
 
 /// The settler of algorithm `A`.
 pub(super) struct TypedSettler<A: Algorithm> {
-    nodes: Known<A>,
-    messages: Known<A::Message>,
+    nodes: CopyTable<A>,
+    messages: CopyTable<A::Message>,
     /// The group that is being settled.
     snapshot: Snapshot<A>,
 }
@@ -68,7 +68,7 @@ impl<A: Algorithm> TypedSettler<A> {
     pub(super) fn new() -> Self {
         let snapshot =
             Snapshot { nodes: Vec::new(), mail: Vec::new(), crashes: 0, withdrawals: false };
-        Self { nodes: Known(Vec::new()), messages: Known(Vec::new()), snapshot }
+        Self { nodes: CopyTable(Vec::new()), messages: CopyTable(Vec::new()), snapshot }
     }
 
     /// Copy a group into the snapshot.
@@ -92,16 +92,16 @@ impl<A: Algorithm> TypedSettler<A> {
         &mut self,
         before: &[u32],
         catalogue: &mut dyn Catalogue,
-    ) -> Result<Option<Vec<u32>>, NotListed> {
+    ) -> Result<Option<Vec<u32>>, UnlistedPart> {
         let mut settled = None;
         for (at, state) in self.snapshot.nodes.drain(..).enumerate() {
             let number = before[at];
-            let node = self.nodes.known(number);
+            let node = self.nodes.entry(number);
             if node.value == state {
                 node.spare = Some(state);
                 continue;
             }
-            let found = node.settled(state, |state| {
+            let found = node.number_of(state, |state| {
                 let old: &dyn Any = catalogue.member(number).state();
                 let old: &Member<A> = old.downcast_ref().expect("nodes of one algorithm");
                 let new = AnyMember::new(old.with_algorithm(state.clone()));
@@ -117,10 +117,10 @@ impl<A: Algorithm> TypedSettler<A> {
         &mut self,
         before: &[Mail<u32>],
         catalogue: &mut dyn Catalogue,
-    ) -> Result<Option<Vec<Mail<u32>>>, NotListed> {
+    ) -> Result<Option<Vec<Mail<u32>>>, UnlistedPart> {
         let Self { messages, snapshot, .. } = self;
         let mut is_same = |(old, new): (&Mail<u32>, &Mail<A::Message>)| {
-            messages.known(old.message).value == new.message
+            messages.entry(old.message).value == new.message
         };
         if snapshot.mail.len() == before.len()
             && before.iter().zip(&snapshot.mail).all(&mut is_same)
@@ -131,12 +131,14 @@ impl<A: Algorithm> TypedSettler<A> {
         let left = snapshot.mail.drain(..).map(|mail| {
             let is_it =
                 |old: &&Mail<u32>| (old.id, old.from, old.to) == (mail.id, mail.from, mail.to);
-            let old = before.find(is_it).expect("settling adds nothing, and keeps the order");
-            let message = messages.known(old.message);
+            let old = before
+                .find(is_it)
+                .expect("`Algorithm::settle` adds no message, and keeps the order");
+            let message = messages.entry(old.message);
             if message.value == mail.message {
                 return Ok(old.clone());
             }
-            let number = message.settled(mail.message, |new| {
+            let number = message.number_of(mail.message, |new| {
                 catalogue.settled_message(old.message, AnyMessage::new(new.clone()))
             });
             Ok(Mail { message: number?, ..*old })
@@ -151,7 +153,7 @@ impl<A: Algorithm> Settler for TypedSettler<A> {
         group: &Group,
         snapshot: &AnySnapshot<'_>,
         catalogue: &mut dyn Catalogue,
-    ) -> Result<Option<Settled>, NotListed> {
+    ) -> Result<Option<SettledGroup>, UnlistedPart> {
         self.load(snapshot, catalogue);
         A::settle(group, &mut self.snapshot);
         let nodes = self.settled_nodes(snapshot.nodes, catalogue)?;
@@ -159,12 +161,12 @@ impl<A: Algorithm> Settler for TypedSettler<A> {
         if nodes.is_none() && mail.is_none() {
             return Ok(None);
         }
-        Ok(Some(Settled { nodes: nodes.unwrap_or_else(|| snapshot.nodes.to_vec()), mail }))
+        Ok(Some(SettledGroup { nodes: nodes.unwrap_or_else(|| snapshot.nodes.to_vec()), mail }))
     }
 }
 
 /// The nodes or messages of a catalogue that a settler has met, by their numbers.
-struct Known<T>(Vec<Option<Entry<T>>>);
+struct CopyTable<T>(Vec<Option<Entry<T>>>);
 
 /// A node or a message that a settler has met.
 struct Entry<T> {
@@ -175,7 +177,7 @@ struct Entry<T> {
     forms: Vec<(T, u32)>,
 }
 
-impl<T: Eq> Known<T> {
+impl<T: Eq> CopyTable<T> {
     /// The entry with this number, with a value from `make` if it is new.
     fn get(&mut self, number: u32, make: impl FnOnce() -> T) -> &mut Entry<T> {
         let number = number as usize;
@@ -190,18 +192,18 @@ impl<T: Eq> Known<T> {
     }
 
     /// The entry with this number, which was met before.
-    fn known(&mut self, number: u32) -> &mut Entry<T> {
+    fn entry(&mut self, number: u32) -> &mut Entry<T> {
         self.0[number as usize].as_mut().expect("loaded before")
     }
 }
 
 impl<T: Eq> Entry<T> {
     /// The number of a settled form. `find` looks it up if it is new.
-    fn settled(
+    fn number_of(
         &mut self,
         form: T,
-        find: impl FnOnce(&T) -> Result<u32, NotListed>,
-    ) -> Result<u32, NotListed> {
+        find: impl FnOnce(&T) -> Result<u32, UnlistedPart>,
+    ) -> Result<u32, UnlistedPart> {
         if let Some((_, number)) = self.forms.iter().find(|(known, _)| *known == form) {
             return Ok(*number);
         }

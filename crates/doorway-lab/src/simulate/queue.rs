@@ -10,7 +10,7 @@ const VALUES: usize = 1 << DIGIT;
 
 /// Events by time. Events of the same time are taken in the order in which they were added.
 ///
-/// Times are numbers of digits. `due` holds the events of the time `now`. Any other event lies in
+/// A time is read as 16 digits of four bits. `due` holds the events of the time `now`. Any other event lies in
 /// the bucket of the highest digit in which its time differs from `now`, and of the value of that
 /// digit. An event moves only towards lower digits, at most once per digit of its distance. Buckets
 /// are emptied in order, so events of equal time never change places.
@@ -21,8 +21,6 @@ pub(super) struct Queue<T> {
     later: [[Vec<(u64, T)>; VALUES]; DIGITS],
     /// Which buckets of each digit are not empty, one bit for each value.
     occupied: [u16; DIGITS],
-    /// An empty vector kept for its memory.
-    spare: Vec<(u64, T)>,
 }
 
 impl<T> Queue<T> {
@@ -32,7 +30,6 @@ impl<T> Queue<T> {
             due: VecDeque::new(),
             later: std::array::from_fn(|_| std::array::from_fn(|_| Vec::new())),
             occupied: [0; DIGITS],
-            spare: Vec::new(),
         }
     }
 
@@ -63,13 +60,13 @@ impl<T> Queue<T> {
         let Some(digit) = self.occupied.iter().position(|values| *values != 0) else { return };
         let value = self.occupied[digit].trailing_zeros() as usize;
         self.occupied[digit] &= !(1 << value);
-        let empty = std::mem::take(&mut self.spare);
-        let mut events = std::mem::replace(&mut self.later[digit][value], empty);
+        let mut events = std::mem::take(&mut self.later[digit][value]);
         self.now = events.iter().map(|(at, _)| *at).min().expect("an occupied bucket");
         for (at, event) in events.drain(..) {
             self.push(at, event);
         }
-        self.spare = events;
+        // All of them have moved to lower digits, so the bucket is still empty. It keeps its memory.
+        self.later[digit][value] = events;
     }
 }
 
