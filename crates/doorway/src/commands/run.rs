@@ -253,7 +253,8 @@ fn turn(
             Exit { text: Some(format!("{text}; not run in the window {window}")), ..exit }
         }
         // In such a short time, a node that is busy cannot be told from one that is away.
-        (Some(TakenWindow { window, .. }), Some(Code::Unavailable)) if left < QUICK => {
+        (Some(taken), Some(Code::Unavailable)) if left < QUICK && taken.left().is_zero() => {
+            let window = taken.window;
             Exit::new(conflict, format!("the window {window} ended before the lock was granted"))
         }
         _ => exit,
