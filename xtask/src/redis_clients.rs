@@ -45,18 +45,22 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Find the clients, and fetch what is missing. None if that is not possible.
-    pub(crate) fn prepare() -> Option<Self> {
-        let root = env::current_dir().ok()?;
-        let python = redis_py().filter(|_| missing_packages().is_empty())?;
+    pub(crate) fn prepare() -> anyhow::Result<Option<Self>> {
+        let root = env::current_dir()?;
+        if !missing_packages().is_empty() {
+            return Ok(None);
+        }
         let node = REDLOCK.iter().map(|version| {
-            let place = root.join("target/redlock").join(version);
+            let place = root.join("target/redlock").join(format!("{version}-{IOREDIS}"));
             redlock(&place, version).then(|| place.join("node_modules").display().to_string())
         });
-        let node = node.collect::<Option<Vec<_>>>()?.join(",");
+        let (Some(python), Some(node)) = (redis_py(), node.collect::<Option<Vec<_>>>()) else {
+            return Ok(None);
+        };
         let build = "build --quiet --locked --manifest-path xtask/redis_rs/Cargo.toml --target-dir";
         let place = root.join("target/redis-rs");
-        succeed(cargo(build).arg(&place)).ok()?;
-        Some(Self { python, redis_rs: place.join("debug/redis-rs"), node })
+        succeed(cargo(build).arg(&place))?;
+        Ok(Some(Self { python, redis_rs: place.join("debug/redis-rs"), node: node.join(",") }))
     }
 
     /// Tell the tests where the clients are.

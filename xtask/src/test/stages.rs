@@ -162,12 +162,15 @@ pub(super) fn schemathesis() -> anyhow::Result<Outcome> {
 /// Redis clients as they are: redis-cli, redis-py, the crate `redis`, and redlock for Node.
 pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
     use redis_clients::{Clients, missing_packages};
-    let fetched =
-        || (may_install() && install(&missing_packages())).then(Clients::prepare).flatten();
-    let Some(clients) = Clients::prepare().or_else(fetched) else {
-        let packages = missing_packages();
-        let what = format!("`apt-get install {packages}` and access to PyPI, npm and crates.io");
-        return Ok(Skipped(format!("{what} give what it needs")));
+    if may_install() && !missing_packages().is_empty() {
+        install(&missing_packages());
+    }
+    let Some(clients) = Clients::prepare()? else {
+        let what = match missing_packages().as_str() {
+            "" => "it needs access to PyPI and npm".to_owned(),
+            packages => format!("`apt-get install {packages}` installs what it needs"),
+        };
+        return Ok(Skipped(what));
     };
     let prepare = |tests: &mut Command| {
         clients.tell(tests);
