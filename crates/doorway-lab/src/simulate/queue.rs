@@ -65,7 +65,7 @@ impl<T> Queue<T> {
         for (at, event) in events.drain(..) {
             self.push(at, event);
         }
-        // All of them have moved to lower digits, so the bucket is still empty. It keeps its memory.
+        // All of them have moved to lower digits. The bucket is still empty, and keeps its memory.
         self.later[digit][value] = events;
     }
 }
