@@ -344,8 +344,8 @@ async fn call(calls: Calls, path: &str, messages: Messages) -> Response<Answer> 
 
 /// Answer questions about the calls.
 fn reflect(mut messages: Messages) -> Response<Answer> {
-    // A description has many times the bytes of its question, and a client may never read it. So the
-    // next question waits until the answer before it has been read.
+    // A description has many times the bytes of its question, and a client may never read it. So
+    // the next question waits until the answer before it has been read.
     let (send, answers) = mpsc::channel(1);
     let work = Box::pin(async move {
         while let Some(bytes) = messages.next().await? {

@@ -10,10 +10,10 @@ const VALUES: usize = 1 << DIGIT;
 
 /// Events by time. Events of the same time are taken in the order in which they were added.
 ///
-/// A time is read as 16 digits of four bits. `due` holds the events of the time `now`. Any other event lies in
-/// the bucket of the highest digit in which its time differs from `now`, and of the value of that
-/// digit. An event moves only towards lower digits, at most once per digit of its distance. Buckets
-/// are emptied in order, so events of equal time never change places.
+/// A time is read as 16 digits of four bits. `due` holds the events of the time `now`. Any other
+/// event lies in the bucket of the highest digit in which its time differs from `now`, and of the
+/// value of that digit. An event moves only towards lower digits, at most once per digit of its
+/// distance. Buckets are emptied in order, so events of equal time never change places.
 #[derive(Clone, Debug)]
 pub(super) struct Queue<T> {
     now: u64,
