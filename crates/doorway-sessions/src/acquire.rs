@@ -37,16 +37,6 @@ impl Asking {
     pub(super) fn is_reclaiming(&self) -> bool {
         matches!(self.state, Progress::Reclaiming(..))
     }
-
-    /// The fence of the grant, if the node has granted the request or is to hold it again.
-    pub(super) fn fence(&self) -> Option<Fence> {
-        match self.state {
-            Progress::Asked | Progress::Queued(_) => None,
-            Progress::Reclaiming(fence, _)
-            | Progress::Holding(fence, ..)
-            | Progress::Writing { fence, .. } => Some(fence),
-        }
-    }
 }
 
 /// How far a request has got.

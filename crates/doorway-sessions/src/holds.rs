@@ -47,9 +47,11 @@ pub(super) struct HeldLeases {
     extended: BTreeMap<AskId, Vec<Extension>>,
     /// What is to be answered when the group does not keep a grant any more, and the ledger is on
     /// disk without it.
-    released: BTreeMap<(Name, Fence), Vec<Release>>,
+    released: BTreeMap<(Name, Fence), Vec<PendingAnswer>>,
+    /// Grants that have ended, until that is durable. A crash may bring them back before.
+    dropping: BTreeSet<(Name, Fence)>,
     /// Grants that the node has lost with its membership, and in which their clients may believe.
-    lost: BTreeMap<(Name, Fence), Vec<Believer>>,
+    lost: BTreeMap<(Name, Fence), Believer>,
 }
 
 /// A client, and until when it may believe in a grant that the node has lost.
@@ -65,16 +67,17 @@ struct Extension {
     ttl: Duration,
 }
 
-/// The answer to a client that has ended a grant.
+/// An answer that waits until the end of a grant is durable: to the client that has released it, or
+/// to the operator who has broken it.
 #[derive(Clone, Debug, Hash)]
-enum Release {
+enum PendingAnswer {
     Reply(Connection, u64, bool),
     Released(Connection, bool),
     Withdrawn(Connection, bool),
     Broken(Connection, usize),
 }
 
-impl Release {
+impl PendingAnswer {
     fn of(output: &Output) -> Option<Self> {
         Some(match output {
             Output::Tell(connection, Reply::Released(number, held)) => {
@@ -290,23 +293,20 @@ impl Sessions {
         }
     }
 
-    /// A grant has ended that the group was asked to keep. Several clients of the node may share a
-    /// lock with one fence, and for the group that is one hold: it is dropped with the last of
-    /// them.
-    pub(super) fn drop_hold(&self, lock: &Name, fence: Fence, out: &mut Vec<Output>) {
-        let asked = self.held.asked.iter().filter_map(|ask| self.asks.get(ask));
-        let mut asked = asked.filter(|asking| asking.lock == *lock);
-        let holders = self.detached.get(&(lock.clone(), fence)).into_iter().flatten();
-        let mut grants = holders.filter_map(|number| self.open.get(number)).flat_map(|session| {
-            let same =
-                |((name, its, _), _): &(&(Name, Fence, AskId), _)| (name, *its) == (lock, fence);
-            session.grants.iter().filter(same)
-        });
-        let is_shared = grants.any(|(_, grant)| grant.held)
-            || asked.any(|asking| asking.fence() == Some(fence));
-        if !is_shared {
-            out.push(Output::DropHold { name: lock.clone(), fence });
+    /// A grant has ended that the group or the ledger was asked to keep.
+    pub(super) fn drop_hold(&mut self, lock: &Name, fence: Fence, out: &mut Vec<Output>) {
+        self.held.dropping.insert((lock.clone(), fence));
+        out.push(Output::DropHold { name: lock.clone(), fence });
+    }
+
+    /// If a grant has ended and that is not durable yet, try again to make it durable. Then the
+    /// result is true, and the answer of this step waits for that.
+    pub(super) fn drop_again(&mut self, lock: &Name, fence: Fence, out: &mut Vec<Output>) -> bool {
+        let ended = self.held.dropping.contains(&(lock.clone(), fence));
+        if ended {
+            self.drop_hold(lock, fence, out);
         }
+        ended
     }
 
     /// The node has lost a grant that the group keeps. Its client may believe in it for a while.
@@ -327,36 +327,35 @@ impl Sessions {
         }
         if kept {
             let believer = (Arc::clone(&session.principal), until);
-            self.held.lost.entry((lock.clone(), fence)).or_default().push(believer);
+            self.held.lost.insert((lock.clone(), fence), believer);
         }
     }
 
-    /// A client does not believe any more that it holds what the node has lost.
+    /// A client does not believe any more that it holds what the node has lost. False if it did not
+    /// believe so.
     pub(super) fn give_up_lost(
         &mut self,
         client: &Principal,
         lock: &Name,
         fence: Fence,
         out: &mut Vec<Output>,
-    ) {
+    ) -> bool {
         let key = (lock.clone(), fence);
-        let Some(believers) = self.held.lost.get_mut(&key) else { return };
-        let is_own = |(owner, _): &Believer| same_client(owner, client);
-        let Some(own) = believers.iter().position(is_own) else { return };
-        believers.swap_remove(own);
-        if believers.is_empty() {
+        let own = self.held.lost.get(&key).is_some_and(|(owner, _)| same_client(owner, client));
+        if own {
             self.held.lost.remove(&key);
-            out.push(Output::DropHold { name: lock.clone(), fence });
+            self.drop_hold(lock, fence, out);
         }
+        own
     }
 
     /// Give up lost grants in which no client can believe any more.
     pub(super) fn forget_lost(&mut self, now: Moment, out: &mut Vec<Output>) {
-        let over = self.held.lost.extract_if(.., |_, believers| {
-            believers.retain(|(_, until)| *until > now);
-            believers.is_empty()
-        });
-        out.extend(over.map(|((name, fence), _)| Output::DropHold { name, fence }));
+        let over = self.held.lost.extract_if(.., |_, (_, until)| *until <= now);
+        let over: Vec<_> = over.map(|(grant, _)| grant).collect();
+        for (name, fence) in over {
+            self.drop_hold(&name, fence, out);
+        }
     }
 
     /// Hold back the answers to releases and breaks among the outputs from `first` on until the
@@ -367,8 +366,8 @@ impl Sessions {
             _ => None,
         });
         let Some(dropped) = dropped else { return };
-        let answers = out.extract_if(first.., |output| Release::of(output).is_some());
-        let answers: Vec<_> = answers.filter_map(|output| Release::of(&output)).collect();
+        let answers = out.extract_if(first.., |output| PendingAnswer::of(output).is_some());
+        let answers: Vec<_> = answers.filter_map(|output| PendingAnswer::of(&output)).collect();
         if !answers.is_empty() {
             self.held.released.entry(dropped).or_default().extend(answers);
         }
@@ -383,7 +382,11 @@ impl Sessions {
         done: &Result<(), Refusal>,
         out: &mut Vec<Output>,
     ) {
-        let answers = self.held.released.remove(&(name, fence)).unwrap_or_default();
+        let grant = (name, fence);
+        if done.is_ok() {
+            self.held.dropping.remove(&grant);
+        }
+        let answers = self.held.released.remove(&grant).unwrap_or_default();
         out.extend(answers.into_iter().map(|answer| answer.output(done)));
     }
 }

@@ -3,11 +3,12 @@
 //!
 //! The file has records of equal size: one for every session that holds something, and one for
 //! every grant. A record is written before the client is told of the grant, and erased when the
-//! grant or the session ends. The ledger survives a crash of the process, not of the machine: only
-//! the marker at the beginning is synced to disk. The marker says in which boot of the machine the
-//! service ran, whether it served clients of other machines, the longest time to live of sessions,
-//! whether it stopped gracefully, and which session numbers may have been used. After a graceful
-//! stop the sessions keep their locks, as after a crash.
+//! grant or the session ends. The ledger survives a crash of the process. A crash of the machine
+//! loses what was not synced to disk. The marker at the beginning is always synced, and the other
+//! records only for grants that must outlive the machine. The marker says in which boot of the
+//! machine the service ran, whether it served clients of other machines, the longest time to live
+//! of sessions, whether it stopped gracefully, and which session numbers may have been used. After
+//! a graceful stop the sessions keep their locks, as after a crash.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -23,7 +24,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::ms;
 use crate::identity;
 
-/// The size of a record with its head, in bytes. It divides a page, so that no record is ever torn.
+/// The size of a record with its head, in bytes. It divides a page, so that a crash of the process
+/// tears no record. A crash of the machine may do so, and then the checksum is wrong.
 const RECORD: usize = 512;
 
 /// Marks a record, in its length, whose checksum is a CRC-32. Records of version 0.1.0 have an
@@ -83,7 +85,8 @@ impl LedgerContents {
             return Self { complete: true, ..Self::default() };
         }
         let first = records.next().and_then(|(record, _)| record);
-        let records = records.filter_map(|(record, place)| Some((place, record?))).collect();
+        let records = records.filter_map(|(record, place)| Some((place, record?)));
+        let records: Vec<(u32, Record)> = records.collect();
         let Some((marker, complete)) = first.and_then(|record| match record {
             Record::Marker(marker) => Some((marker, false)),
             Record::Start(marker) => Some((marker, true)),
@@ -91,9 +94,15 @@ impl LedgerContents {
         }) else {
             // The machine may have crashed while this record was written. The others are intact, or
             // they are not on disk yet, so the worst is assumed. Session numbers begin where no
-            // former process can have got since the first release.
-            let last = seconds << 20;
-            return Self { damaged: true, lacking: true, last, records, ..Self::default() };
+            // former process can have got since the first release, and after those in the ledger.
+            let known = || records.iter().filter_map(|(_, record)| record.session());
+            let last = known().map(|it| it.number).fold(seconds << 20, u64::max);
+            // Leases that are longer than sessions with heartbeats may be were synced, so none of
+            // them is missing.
+            let beats = |it: &&SessionRecord| it.life != Life::Lease && it.ttl_ms != u32::MAX;
+            let ttl = known().filter(beats).map(|it| it.ttl_ms).max().unwrap_or_default();
+            let ttl = Duration::from_millis(ttl.into());
+            return Self { damaged: true, lacking: true, ttl, last, records, ..Self::default() };
         };
         let Marker { boot: of, clean, tcp, lacking, ttl_ms, last } = marker;
         let same_boot = of == boot;
@@ -122,14 +131,8 @@ impl LedgerContents {
     /// The grants in the ledger whose sessions are in it too: the number of the session, the lock
     /// and the fence of each.
     pub fn grants(&self) -> impl Iterator<Item = (u64, &Name, Fence)> {
-        let sessions: BTreeSet<u64> = self
-            .records
-            .iter()
-            .filter_map(|(_, record)| match record {
-                Record::Session(it) | Record::Holder(it) | Record::Standing(it) => Some(it.number),
-                _ => None,
-            })
-            .collect();
+        let sessions: BTreeSet<u64> =
+            self.records.iter().filter_map(|(_, record)| Some(record.session()?.number)).collect();
         self.records.iter().filter_map(move |(_, record)| match record {
             Record::Grant(grant) if sessions.contains(&grant.session) => {
                 Some((grant.session, &grant.lock, grant.fence))
@@ -155,6 +158,16 @@ pub enum Record {
     /// A lease that may hold several locks. A version that does not know this kind takes the
     /// record for damaged, which is safe.
     Standing(Box<SessionRecord>),
+}
+
+impl Record {
+    /// The session, if this is the record of one.
+    fn session(&self) -> Option<&SessionRecord> {
+        match self {
+            Self::Session(it) | Self::Holder(it) | Self::Standing(it) => Some(it),
+            Self::Marker(_) | Self::Grant(_) | Self::Start(_) => None,
+        }
+    }
 }
 
 /// A session.
@@ -250,6 +263,16 @@ pub struct Ledger<F = File> {
     directory: DirectoryId,
     /// The marker as it is in the file.
     marker: Mutex<Marker>,
+    extent: Mutex<Extent>,
+}
+
+/// What a ledger knows about the places in its file.
+#[derive(Debug)]
+struct Extent {
+    /// No record has been written at this place or behind it.
+    end: u32,
+    /// The places whose records have ended and could not be erased.
+    unerased: BTreeSet<u32>,
 }
 
 impl Ledger {
@@ -316,7 +339,8 @@ impl<F: LedgerFile> Ledger<F> {
         let lacking = former.lacking || !former.complete;
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
-        let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()) };
+        let extent = Mutex::new(Extent { end, unerased: BTreeSet::new() });
+        let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()), extent };
         ledger.mark(&mut ledger.marker.lock(), marker)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
@@ -360,23 +384,43 @@ impl<F: LedgerFile> Ledger<F> {
     /// Write a record at a place.
     pub fn write(&self, place: u32, record: &Record) -> io::Result<()> {
         let (bytes, length) = encode(record);
-        self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)
+        // Until the record is written, no other thread may erase what is at its place.
+        let mut extent = self.extent.lock();
+        extent.unerased.remove(&place);
+        self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)?;
+        extent.end = extent.end.max(place + 1);
+        Ok(())
     }
 
-    /// Wait until all records are on disk. Without this they survive a crash of the process, but
-    /// perhaps not one of the machine.
+    /// Wait until all records are on disk, and those that were erased are not. Without this the
+    /// ledger survives a crash of the process, but perhaps not one of the machine. An error means
+    /// that the next process may find a session or a grant that has ended.
     pub fn sync(&self) -> io::Result<()> {
+        let mut extent = self.extent.lock();
+        while let Some(place) = extent.unerased.first().copied() {
+            self.blank(place)?;
+            extent.unerased.remove(&place);
+        }
+        drop(extent);
         self.file.sync()
     }
 
-    /// Erase the record at a place.
+    /// Erase the record at a place. If that fails, [`Ledger::sync`] tries it again.
     pub fn erase(&self, place: u32) {
-        let at = u64::from(place) * RECORD as u64;
-        if let Err(error) = self.file.write_at(&[0; 2], at) {
+        if let Err(error) = self.blank(place) {
             // After a crash, the next process finds a session or a grant that has ended.
             let path = self.path.display();
             tracing::error!(%path, "cannot erase a record of the ledger: {error}");
+            let mut extent = self.extent.lock();
+            if place < extent.end {
+                extent.unerased.insert(place);
+            }
         }
+    }
+
+    fn blank(&self, place: u32) -> io::Result<()> {
+        let at = u64::from(place) * RECORD as u64;
+        self.file.write_at(&[0; 2], at)
     }
 
     /// Note that the service has stopped gracefully: only sessions with a record hold anything and,
@@ -454,6 +498,8 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerEr
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     /// A file that version 0.1.0 wrote: a marker, a lease, an erased record and its grant.
@@ -514,9 +560,91 @@ mod tests {
     fn grants_outlive_a_first_record_that_cannot_be_read() {
         let mut torn = OLD.to_vec();
         torn[..RECORD].fill(0);
-        let left = LedgerContents::read(&torn, "another boot", 50);
+        let left = LedgerContents::read(&torn, "another boot", 5000);
         assert!(left.damaged && left.lacking && !left.complete, "{left:?}");
-        assert_eq!((left.leases(), left.last), (1, 50 << 20));
+        assert_eq!((left.leases(), left.last), (1, 5000 << 20));
+    }
+
+    /// The clock may be wrong, and sessions may have had a longer time to live than the settings
+    /// allow now.
+    #[test]
+    fn without_a_first_record_the_other_records_tell_the_last_session_and_the_longest_ttl() {
+        let Some(Record::Session(lease)) = decode(&OLD[RECORD..2 * RECORD]) else { panic!() };
+        let with = |number, ttl_ms, life| {
+            Record::Session(Box::new(SessionRecord { number, ttl_ms, life, ..(*lease).clone() }))
+        };
+        let connected = Life::Connection { inherited: false };
+        let records = [
+            with(7 << 32, 90_000, connected),
+            with(9 << 32, 60_000, connected),
+            with(8 << 32, u32::MAX, connected),
+            with(6 << 32, 86_400_000, Life::Lease),
+        ];
+        let mut bytes = vec![0; RECORD];
+        bytes.extend(records.iter().flat_map(|record| encode(record).0));
+        let left = LedgerContents::read(&bytes, "another boot", 50);
+        assert_eq!((left.last, left.ttl), (9 << 32, Duration::from_secs(90)));
+    }
+
+    /// A file that refuses to be written while the flag is set.
+    struct Failing(Mutex<Vec<u8>>, AtomicBool);
+
+    impl LedgerFile for &Failing {
+        fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+            if self.1.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            let (mut file, at) = (self.0.lock(), position as usize);
+            let length = file.len().max(at + bytes.len());
+            file.resize(length, 0);
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+
+        fn set_length(&self, length: u64) -> io::Result<()> {
+            self.0.lock().resize(length as usize, 0);
+            Ok(())
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_record_that_could_not_be_erased_is_erased_by_the_next_sync() {
+        let file = Failing(Mutex::new(Vec::new()), AtomicBool::new(false));
+        let fails = |fails| file.1.store(fails, Ordering::Relaxed);
+        let start = LedgerStart {
+            boot: "boot".to_owned(),
+            tcp: false,
+            ttl: Duration::from_secs(1),
+            seconds: 0,
+            directory: DirectoryId([0; 16]),
+        };
+        let (ledger, _) = Ledger::begin(&file, PathBuf::new(), &[], start).unwrap();
+        let places = || {
+            let left = LedgerContents::read(&file.0.lock(), "boot", 0);
+            left.records.iter().map(|(place, _)| *place).collect::<Vec<_>>()
+        };
+        let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
+        for place in 1..=3 {
+            ledger.write(place, &record).unwrap();
+        }
+        fails(true);
+        ledger.erase(1);
+        ledger.erase(2);
+        ledger.write(4, &record).unwrap_err();
+        ledger.erase(4); // The file has nothing at this place.
+        ledger.sync().unwrap_err();
+        assert_eq!(places(), [1, 2, 3]);
+        fails(false);
+        ledger.write(2, &record).unwrap();
+        ledger.sync().unwrap();
+        assert_eq!(places(), [2, 3], "the record that was written later stays");
+        fails(true);
+        ledger.erase(4);
+        ledger.sync().unwrap();
     }
 
     #[test]

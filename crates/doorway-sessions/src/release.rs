@@ -27,7 +27,10 @@ impl Sessions {
         }
         let Some(number) = self.detached_holder(principal, lock, fence) else {
             // A client that releases what the node has lost does not believe in it any more.
-            self.give_up_lost(principal, lock, fence, out);
+            if !self.give_up_lost(principal, lock, fence, out) {
+                // A client that asks again is told only when the end of its grant is durable.
+                self.drop_again(lock, fence, out);
+            }
             return false;
         };
         let released = self.release_one(number, lock, fence, out);
@@ -180,7 +183,7 @@ impl Sessions {
     }
 
     /// Take a lock from all sessions that hold it with this fence. Returns how many grants have
-    /// ended.
+    /// ended, which includes one that ended before if that is not durable yet.
     pub(super) fn break_lock(
         &mut self,
         principal: &Principal,
@@ -208,6 +211,9 @@ impl Sessions {
                 self.former.broken.insert((lock.clone(), fence));
             }
             self.end_if_idle(number, out);
+        }
+        if broken == 0 && self.drop_again(lock, fence, out) {
+            broken = 1;
         }
         broken
     }

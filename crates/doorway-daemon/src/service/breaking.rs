@@ -4,6 +4,7 @@
 //! group has agreed; if the ledger kept it without end, the ledger was synced. Otherwise a crash
 //! could bring back a lock that an operator was told is free.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ const REMEMBERED: Duration = Duration::from_mins(1);
 
 /// The breaks that other members have asked for, and whose answers they do not know, each with the
 /// time since when.
-pub(super) type Breaking =
+pub(super) type PendingBreaks =
     Mutex<HashMap<(Name, Fence), (Instant, Calling), std::hash::RandomState>>;
 
 impl Service {
@@ -74,14 +75,23 @@ impl Service {
         let by = format!("{} at the node {}", principal.name, self.0.node.name());
         let question = Question::Break { lock: lock.to_string(), fence, by };
         let (began, mut broken) = (Instant::now(), 0);
+        // The members that have broken the lock and have not said since that this is durable. A
+        // member stays in this set if the connection to it is lost.
+        let mut waiting = BTreeSet::new();
         loop {
-            let (answers, mut silent) = self.ask::<Option<usize>>(&question).await;
-            broken += answers.iter().filter_map(|(_, broken, _)| *broken).sum::<usize>();
-            let waiting = answers.into_iter().filter(|(_, broken, _)| broken.is_none());
-            let waiting: Vec<String> = waiting.map(|(node, ..)| node).collect();
-            if waiting.is_empty() || began.elapsed() > DROPPING {
-                silent.extend(waiting);
-                return (broken, silent);
+            let (answers, silent) = self.ask::<Option<usize>>(&question).await;
+            for (node, count, _) in answers {
+                if let Some(count) = count {
+                    broken += count;
+                    waiting.remove(&node);
+                } else {
+                    waiting.insert(node);
+                }
+            }
+            let all_silent = waiting.iter().all(|node| silent.contains(node));
+            if all_silent || began.elapsed() > DROPPING {
+                waiting.extend(silent);
+                return (broken, waiting.into_iter().collect());
             }
             sleep(AGAIN).await;
         }

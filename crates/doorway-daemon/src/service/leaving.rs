@@ -38,6 +38,9 @@ impl Service {
         }
         // The guards are kept until the node has stopped: a guard that is dropped is released.
         inner.node.stop().await;
+        // Each of these calls refers to the service, which would never be dropped.
+        let unanswered = std::mem::take(&mut *inner.breaking.lock());
+        drop(unanswered);
         if let Some(members) = self.store() {
             members.close().await;
         }

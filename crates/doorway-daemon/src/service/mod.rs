@@ -111,7 +111,7 @@ pub(crate) struct Inner {
     /// Calls between the services of the group.
     passed: passing::Passed,
     /// Locks that other members want to be broken.
-    breaking: breaking::Breaking,
+    breaking: breaking::PendingBreaks,
 }
 
 type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
@@ -215,7 +215,7 @@ impl Service {
             drained: Notify::new(),
             leaving: Notify::new(),
             passed: passing::Passed::default(),
-            breaking: breaking::Breaking::default(),
+            breaking: breaking::PendingBreaks::default(),
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
         if let Some(former) = former {

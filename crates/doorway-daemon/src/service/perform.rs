@@ -1,5 +1,6 @@
 //! Doing what the sessions say.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -18,7 +19,8 @@ use super::{Core, Event, Inner, Service, process};
 use crate::log_limit::LogLimit;
 use crate::service;
 
-/// How long a client that ends a grant waits for the group, if the group kept the grant.
+/// How long a client that ends a grant, or an operator who breaks it, waits for the group and the
+/// disk, if they kept the grant.
 pub(super) const DROPPING: Duration = Duration::from_secs(30);
 
 /// Limits the lines about grants that could not be held again.
@@ -189,19 +191,25 @@ impl Inner {
         let dropped = self.node.drop_hold(&name, fence);
         let inner = Arc::clone(self);
         self.runtime.spawn(async move {
-            // The grant has ended in any case. The node goes on trying.
-            let done = match timeout(DROPPING, dropped).await {
-                Ok(Ok(())) => {
-                    Service(Arc::clone(&inner)).sync_ledger().await.map_err(|error| error.text)
-                }
-                Ok(Err(ended)) => Err(ended.to_string()),
-                Err(_) => Err(format!("the group did not agree within {} s", DROPPING.as_secs())),
+            let tell = |done: Result<(), String>| {
+                let done = done.map_err(|why| {
+                    tracing::warn!(%name, %fence, "a lock that has ended may be held again: {why}");
+                    refusal(Code::Unavailable, why)
+                });
+                inner.input(Input::Dropped(name.clone(), fence, done));
             };
-            let done = done.map_err(|why| {
-                tracing::warn!(%name, %fence, "a lock that has ended may be held again: {why}");
-                refusal(Code::Unavailable, why)
-            });
-            inner.input(Input::Dropped(name, fence, done));
+            let durable = async {
+                dropped.await.map_err(|ended| ended.to_string())?;
+                Service(Arc::clone(&inner)).sync_ledger().await.map_err(|error| error.text)
+            };
+            let mut durable = pin!(durable);
+            let Ok(done) = timeout(DROPPING, &mut durable).await else {
+                let time = DROPPING.as_secs();
+                tell(Err(format!("the group and the disk did not confirm it within {time} s")));
+                // The grant has ended in any case, and the node goes on trying.
+                return tell(durable.await);
+            };
+            tell(done);
         });
     }
 

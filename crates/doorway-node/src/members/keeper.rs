@@ -378,8 +378,10 @@ impl Keeper {
                     let ((name, fence), refused) = (grant.clone(), Some(RecordError::GivenUp));
                     out.push(Output::Held { name, fence, refused });
                 }
+                // A second request must not forget the membership that the first one was about.
                 let former = self.former.remove(&grant);
-                self.given_up.insert(grant, former);
+                let given_up = self.given_up.entry(grant).or_default();
+                *given_up = given_up.or(former);
             }
             Event::Answer(put, answer) => self.answered(put, answer, now, out),
             Event::Up(seat) => {

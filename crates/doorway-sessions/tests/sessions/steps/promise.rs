@@ -420,40 +420,39 @@ fn a_break_is_answered_when_the_group_does_not_keep_the_lease_any_more() {
     assert_eq!(answers(&out), [(operator, Answer::Broken(1))]);
 }
 
-/// For the group, clients of a node that share a lock with one fence have one hold.
+/// A crash may bring the lock back until its end is durable, so nobody is told before.
 #[test]
-fn the_group_keeps_a_shared_lock_until_its_last_client_has_left() {
-    let mut node = TestNode::with(patient());
-    node.lease(0, 1_000_000);
+fn a_repeated_break_or_release_waits_until_the_first_one_is_durable() {
+    let late = Refusal { code: Code::Unavailable, text: "no quorum".to_owned() };
     let fence = Fence::new(1, 1);
-    let share = |node: &mut TestNode, kept: bool| {
-        let Call::Acquire(mut asked_for) = lease("orders", None, 5000) else { panic!() };
-        asked_for.ask.mode = Mode::Shared;
-        let (_, out) = node.call(0, Call::Acquire(asked_for));
-        let ask = asked(&out).expect("the node is asked");
-        node.granted(1, ask, 1);
-        if kept { node.kept(2, ask, 5000) } else { node.not_kept(2, ask, 5000) }
-    };
-    assert_eq!(answers(&share(&mut node, true)).len(), 1);
-    assert_eq!(answers(&share(&mut node, true)).len(), 1);
-    assert_eq!(dropped(&share(&mut node, false)), [], "the others are kept");
-    let (caller, out) = node.call(10, Call::Release(name("orders"), fence));
-    assert_eq!(dropped(&out), [], "the other client holds it");
-    assert_eq!(answers(&out), [(caller, Answer::Released(true))]);
-    let (_, out) = node.call(20, Call::Release(name("orders"), fence));
-    assert_eq!(dropped(&out), [fence]);
-
-    // The node loses its membership. Both clients may believe that they hold the lock.
-    let mut node = TestNode::with(patient());
-    node.lease(0, 1_000_000);
-    (0..2).for_each(|_| drop(share(&mut node, true)));
-    for session in 1..=2 {
-        node.step(10, Input::Lost { session, name: name("orders"), fence });
+    let end =
+        |node: &mut TestNode, done| node.step(30, Input::Dropped(name("orders"), fence, done));
+    for breaks_first in [true, false] {
+        let mut node = TestNode::with(patient());
+        node.long_lease();
+        let (first, _) = if breaks_first {
+            node.break_lock(10, "orders", fence)
+        } else {
+            node.call(10, Call::Release(name("orders"), fence))
+        };
+        // While the group has not answered.
+        let (second, out) = node.break_lock(20, "orders", fence);
+        assert_eq!((dropped(&out), answers(&out)), (vec![fence], vec![]));
+        let told = answers(&end(&mut node, Err(late.clone())));
+        let before =
+            if breaks_first { Answer::Refused(late.clone()) } else { Answer::Released(true) };
+        assert_eq!(told, [(first, before), (second, Answer::Refused(late.clone()))]);
+        // After it was not known.
+        let (operator, out) = node.break_lock(40, "orders", fence);
+        assert_eq!((dropped(&out), answers(&out)), (vec![fence], vec![]));
+        let (client, out) = node.call(40, Call::Release(name("orders"), fence));
+        assert_eq!((dropped(&out), answers(&out)), (vec![fence], vec![]));
+        let told = answers(&end(&mut node, Ok(())));
+        assert_eq!(told, [(operator, Answer::Broken(1)), (client, Answer::Released(false))]);
+        // After it is durable.
+        let (operator, out) = node.break_lock(50, "orders", fence);
+        assert_eq!((dropped(&out), answers(&out)), (vec![], vec![(operator, Answer::Broken(0))]));
     }
-    let (_, out) = node.call(20, Call::Release(name("orders"), fence));
-    assert_eq!(dropped(&out), [], "the other client believes in it");
-    let (_, out) = node.call(30, Call::Release(name("orders"), fence));
-    assert_eq!(dropped(&out), [fence]);
 }
 
 #[test]
