@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         let away: Vec<&str> = away.chain(report.silent.iter().map(String::as_str)).collect();
         let (name, away) = (&args.name, away.join(", "));
         let text = format!(
-            "cannot know whether {name} is free: {away} does not answer, and may have its holder"
+            "cannot know whether {name} is free: no answer from {away}, where its holder may be"
         );
         return Err(Exit::new(exit::UNAVAILABLE, text).into());
     }

@@ -2,6 +2,7 @@
 
 mod doors;
 mod etcd;
+mod fixed;
 pub(crate) mod group;
 mod operators;
 mod rules;

@@ -1,0 +1,76 @@
+//! Groups with a fixed list of members, with real nodes: what is told while nodes are away.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+
+use super::HOLD;
+use super::group::Group;
+use crate::place::{children, line_of, until};
+
+/// With two of three nodes dead, no node can tell a free lock from one that is held elsewhere.
+#[test]
+fn a_group_that_cannot_decide_says_so() {
+    let mut group = Group::fixed();
+    group.lock(0, "held");
+    let job = group.run(2, "held", HOLD);
+    line_of(&group.place.file("fence"));
+    let is_used = || group.answer(0, "who held").contains("held by");
+    until("the others know of the holder", is_used);
+    group.kill(1);
+    group.kill(2);
+
+    for words in ["run -n fresh -- true", "run -w 1 fresh -- true"] {
+        let said = group.mistake(0, words, 69);
+        assert!(said.contains("the group cannot decide whether `fresh` is free"), "{said}");
+        assert!(said.contains("c has been unreachable for "), "{said}");
+    }
+    let said = acquire_over_http(&group, "fresh");
+    assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("cannot decide"), "{said}");
+    let said = group.answer(0, "who held");
+    assert!(
+        said.contains("no member that answers holds it; one that does not answer may"),
+        "{said}"
+    );
+    let said = group.mistake(0, "wait -w 0 held", 69);
+    assert!(said.contains("cannot know whether held is free: no answer from b, c"), "{said}");
+
+    fs::write(group.place.file("go"), "").expect("a file");
+    until("the command has ended", || children(job.id()).is_empty());
+    job.signal("KILL");
+    job.end();
+}
+
+/// The holder is connected to the node that stops, and its command runs on.
+#[test]
+fn nobody_enters_while_the_node_of_the_holder_is_stopped() {
+    let mut group = Group::fixed();
+    let job = group.run(1, "x", HOLD);
+    line_of(&group.place.file("fence"));
+    group.stop(1);
+    for words in ["run -n x -- true", "run -w 1 x -- true"] {
+        let done = group.output(0, words);
+        assert!(!done.status.success(), "{words}: {done:?}");
+    }
+    group.start(1);
+    until("the holder is back", || group.answer(0, "who x").contains("held by"));
+    let done = group.output(0, "run -n x -- true");
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    fs::write(group.place.file("go"), "").expect("a file");
+    assert_eq!(job.end().code(), Some(3), "the command has run to its end");
+    group.lock(0, "x");
+}
+
+/// The response of a node to a request for a lock that does not wait.
+fn acquire_over_http(group: &Group, lock: &str) -> String {
+    let body = r#"{"wait_ms":0}"#;
+    let mut stream = group.connect(0);
+    let head = format!(
+        "POST /v1/locks/{lock}/acquire HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("a request");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).expect("a response");
+    said
+}
