@@ -23,7 +23,7 @@ const NOT_PURE: [&str; 6] = [
     "crates/doorway-sessions/src/secret.rs",
 ];
 /// What a machine must not use.
-const FORBIDDEN: [&str; 11] = [
+const FORBIDDEN: [&str; 14] = [
     "rustix",
     "tokio",
     "parking_lot",
@@ -35,6 +35,9 @@ const FORBIDDEN: [&str; 11] = [
     "std::net",
     "std::process",
     "std::thread",
+    "Mutex",
+    "RwLock",
+    "Condvar",
 ];
 
 /// What a state machine uses and must not, as `path:line: what`.

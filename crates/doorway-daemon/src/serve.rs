@@ -205,7 +205,7 @@ fn allow_files(settings: &mut Settings) {
     let (asked, most) = (settings.limits.connections, raise_files().saturating_sub(OTHER_FILES));
     settings.limits.files = most.max(1);
     if most < asked {
-        tracing::info!(
+        tracing::warn!(
             asked,
             most,
             "the system allows fewer open files than `connections` under [limits] may need"

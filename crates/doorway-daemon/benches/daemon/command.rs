@@ -60,12 +60,12 @@ fn report(times: Vec<(&'static str, Samples)>, servers: &Servers, table: &mut Ta
             continue;
         }
         let mut row = row.against("flock", medians[0]);
-        let mut met = medians[last] <= 2.0 * medians[0];
+        let mut met = medians[last] <= 1.4 * medians[0];
         if last > 1 {
             row = row.against("etcdctl", medians[1]);
             met &= medians[last] <= medians[1] / 4.0;
         }
-        table.add(row.judged("2 x flock, 0.25 x etcdctl", met));
+        table.add(row.judged("1.4 x flock, 0.25 x etcdctl", met));
     }
 }
 

@@ -22,9 +22,10 @@ use crate::service::stderr::print_line;
 /// Run a node: for one user, for one machine, or as a member of a group
 #[derive(clap::Args)]
 #[command(after_help = "\
-The node runs in the foreground until it gets SIGTERM or SIGINT; then its clients have some time
-to finish. SIGHUP makes it read its certificates again. packaging/doorway.service runs a node with
-systemd.
+The node runs in the foreground until it gets SIGTERM or SIGINT. A stop takes no lock from anyone:
+sessions go on when the node is started again. `doorway drain` is the way to stop for good. SIGHUP
+makes the node read its certificates, its clients and its limits again. packaging/doorway.service
+runs a node with systemd.
 
 Examples:
   doorway serve --config /etc/doorway/doorway.toml     # a node for all users of this machine
