@@ -110,6 +110,7 @@ pub(crate) fn all() -> anyhow::Result<()> {
 /// Run a stage again, now alone, if it failed. Other programs have deadlines of their own, which
 /// they may miss while the tests take the cores. The summary tells if that was so.
 fn run_alone(stage: &Stage, first: Done) -> Done {
+    // What was missing is still missing. A stage runs in a process of its own, so its line tells.
     if !first.failed || first.line.contains("SKIPPED") {
         return first;
     }

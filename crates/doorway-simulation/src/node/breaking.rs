@@ -11,7 +11,7 @@ use crate::context::{Context, Grant};
 
 /// A lock that is being broken.
 #[derive(Debug)]
-pub(crate) struct Breaking {
+pub(crate) struct PendingBreak {
     lock: Name,
     fence: Fence,
     /// The connection and the number of the request, if a client breaks the lock.
@@ -37,7 +37,7 @@ impl Node {
         let call = process.breaks.keys().next().map_or(u64::MAX, |call| call.0 - 1);
         let lock = lock.clone();
         let breaking =
-            Breaking { lock: lock.clone(), fence, request, endless, clients: Vec::new() };
+            PendingBreak { lock: lock.clone(), fence, request, endless, clients: Vec::new() };
         process.breaks.insert(Connection(call), breaking);
         let principal = Arc::clone(principal);
         self.input(context, Input::Call(Connection(call), principal, Call::Break(lock, fence)));
@@ -54,7 +54,7 @@ impl Node {
     /// A grant was taken from its client.
     pub(super) fn taken(&mut self, context: &mut Context, (lock, fence, client): Grant) {
         let Some(process) = &mut self.process else { return };
-        let of = |it: &&mut Breaking| (&it.lock, it.fence) == (&lock, fence);
+        let of = |it: &&mut PendingBreak| (&it.lock, it.fence) == (&lock, fence);
         process.breaks.values_mut().filter(of).for_each(|it| it.clients.push(client));
         context.broken.push((lock, fence, client));
     }
@@ -67,7 +67,7 @@ impl Node {
         answer: &Answer,
     ) -> bool {
         let Some(process) = &mut self.process else { return false };
-        let Some(Breaking { lock, fence, request, endless, clients }) =
+        let Some(PendingBreak { lock, fence, request, endless, clients }) =
             process.breaks.remove(&call)
         else {
             return false;

@@ -36,7 +36,7 @@ use crate::context::{Context, Event};
 use crate::disk::{Disk, DiskDirectory, DiskFile};
 use crate::network::{End, Wire};
 use crate::story::Lane;
-use breaking::Breaking;
+use breaking::PendingBreak;
 use calls::{LeaseWatch, OpenCall};
 use door::Door;
 use group::Group;
@@ -151,7 +151,7 @@ pub(crate) struct Process {
     /// The leases of requests that may be repeated, by key.
     leases: BTreeMap<String, LeaseWatch>,
     /// The locks that are being broken, by call.
-    breaks: BTreeMap<Connection, Breaking>,
+    breaks: BTreeMap<Connection, PendingBreak>,
 }
 
 impl Node {
