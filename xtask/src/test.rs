@@ -99,16 +99,15 @@ pub(crate) fn all() -> anyhow::Result<()> {
         let join = |lane: thread::ScopedJoinHandle<'_, _>| {
             lane.join().map_err(|_| anyhow!("the stages beside the tests panicked"))
         };
-        let others: Vec<Done> = join(others)?;
-        done.extend(join(builds)?);
-        done.extend(join(computations)?);
-        done.extend(WITH_OTHERS.iter().zip(others).map(|(stage, done)| run_alone(stage, done)));
+        let lanes: [Vec<Done>; 3] = [join(others)?, join(builds)?, join(computations)?];
+        let beside = WITH_OTHERS.iter().chain(&BUILDS).chain(&COMPUTATIONS);
+        done.extend(beside.zip(lanes.into_iter().flatten()).map(|(it, done)| run_alone(it, done)));
         summary(&done)
     })
 }
 
-/// Run a stage again, now alone, if it failed. Other programs have deadlines of their own, which
-/// they may miss while the tests take the cores. The summary tells if that was so.
+/// Run a stage again, now alone, if it failed. Other programs and leases have deadlines, which they
+/// may miss while the tests take the cores. The summary tells if that was so.
 fn run_alone(stage: &Stage, first: Done) -> Done {
     // What was missing is still missing. A stage runs in a process of its own, so its line tells.
     if !first.failed || first.line.contains("SKIPPED") {

@@ -5,7 +5,7 @@ use std::thread::{JoinHandle, scope, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use doorway_client::blocking::{Client, Grant};
-use doorway_client::{Endpoint, Options};
+use doorway_client::{Code, Endpoint, Error, Options};
 
 use crate::group::Group;
 
@@ -28,16 +28,30 @@ pub(crate) fn client(group: &Group, node: usize) -> Client {
     Client::connect(endpoint, &options).expect("the node answers")
 }
 
+/// Acquire a lock. A node that is no member at the moment refuses it and says that the client may ask
+/// again, so this asks until the lock is granted.
+fn enter(client: &Client, name: &str) -> Grant {
+    loop {
+        match client.acquire(name).enter() {
+            Ok(grant) => return grant,
+            Err(Error::Refused(refusal)) if refusal.code == Code::Unavailable => {
+                sleep(Duration::from_millis(1));
+            }
+            Err(error) => panic!("{name} is not granted: {error}"),
+        }
+    }
+}
+
 /// Locks that are held, and the clients that hold them.
 pub(crate) fn hold(group: &Group, count: usize) -> Vec<Grant> {
     let threads: Vec<JoinHandle<Vec<Grant>>> = (0..3)
         .map(|node| {
             let client = client(group, node);
-            let enter = move |number| {
+            let take = move |number| {
                 let name = format!("held/{node}/{number}");
-                client.acquire(&name).enter().expect("a free lock")
+                enter(&client, &name)
             };
-            spawn(move || (0..count / 3).map(enter).collect())
+            spawn(move || (0..count / 3).map(take).collect())
         })
         .collect();
     threads.into_iter().flat_map(|thread| thread.join().expect("it holds")).collect()
@@ -63,7 +77,7 @@ pub(crate) fn longest(
                         Wish::New => format!("new/{}", NEXT.fetch_add(1, Ordering::Relaxed)),
                     };
                     let begin = Instant::now();
-                    let grant = client.acquire(&name).enter().expect("it is granted in the end");
+                    let grant = enter(&client, &name);
                     // The first one may have to come here.
                     if number > 0 {
                         longest = longest.max(begin.elapsed());
