@@ -9,8 +9,8 @@ use std::time::Duration;
 use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
-    AgreedRules, Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId,
-    Now, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
+    AgreedRules, Answer, ClockTimes, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice,
+    MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
@@ -286,8 +286,8 @@ impl Node {
     }
 
     /// The time since the process began, by the two clocks that leases need.
-    fn both_clocks(&self, now: u64) -> Now {
-        Now { boot: self.uptime_at(now), raw: self.awake_at(now) }
+    fn both_clocks(&self, now: u64) -> ClockTimes {
+        ClockTimes { boot: self.uptime_at(now), raw: self.awake_at(now) }
     }
 
     /// Something has happened that may matter for the views.
