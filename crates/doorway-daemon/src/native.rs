@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use doorway_protocol::{Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request};
-use doorway_sessions::outbox::{Found, Outbox};
+use doorway_sessions::outbox::{Outbox, OutboxState};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -318,8 +318,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.writing.shrink_to(ENOUGH);
                 self.written = 0;
                 match self.outbox.take(&mut self.writing) {
-                    Found::BacklogFull => return Poll::Ready(Next::Slow),
-                    Found::Closing if self.writing.is_empty() => return Poll::Ready(Next::Done),
+                    OutboxState::BacklogFull => return Poll::Ready(Next::Slow),
+                    OutboxState::Closing if self.writing.is_empty() => {
+                        return Poll::Ready(Next::Done);
+                    }
                     _ if !self.writing.is_empty() => continue,
                     _ if more => return Poll::Ready(Next::Written),
                     _ => {}
@@ -330,8 +332,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             match self.outbox.watch(context.waker(), busy) {
                 None => return Poll::Pending,
-                Some(Found::BacklogFull) => return Poll::Ready(Next::Slow),
-                Some(Found::Closing) if busy => {
+                Some(OutboxState::BacklogFull) => return Poll::Ready(Next::Slow),
+                Some(OutboxState::Closing) if busy => {
                     let last = self.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
                     ready!(last.as_mut().poll(context));
                     return Poll::Ready(Next::Slow);
