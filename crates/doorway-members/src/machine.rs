@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::disk::{Change, Content};
 use crate::encoding::Picture;
-use crate::shown::Shown;
+use crate::published_state::Shown;
 use crate::types::{
     Entry, Image, LogId, Snapshot, SnapshotMeta, StorageError, StoredMembership, TypeConfig,
 };

@@ -15,8 +15,8 @@ use crate::bond::Bond;
 use crate::disk::Change;
 use crate::ending::Ending;
 use crate::peers::Peers;
+use crate::published_state::Shown;
 use crate::rpc::frame::{Agreement, FormerGroup};
-use crate::shown::Shown;
 use crate::timings::Timings;
 use crate::writer::Writer;
 
