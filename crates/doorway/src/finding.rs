@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorway_core::{Fault, Formula, Info};
-use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting, unconfirmed};
+use doorway_lab::check::{Case, Property, SearchTargets, Verdict, WaitBounds, unconfirmed};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
@@ -318,7 +318,7 @@ impl Finding {
     }
 
     /// The numbers of messages, beside those that are claimed.
-    fn messages(&self, waiting: Waiting) -> String {
+    fn messages(&self, waiting: WaitBounds) -> String {
         let Some((least, most)) = waiting.messages else {
             return "runs do not end, so their messages are not counted".to_owned();
         };

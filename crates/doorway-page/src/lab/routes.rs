@@ -9,7 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use doorway_lab::story::{
-    self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until, ViolationView,
+    self, Answer, ChoiceView, Pick, Question, StepView, StopCondition, Story, StoryView,
+    ViolationView,
 };
 use doorway_lab::{Trace, flaws};
 use serde::{Deserialize, Serialize};
@@ -204,7 +205,7 @@ struct GoCall {
 async fn go(State(lab): State<Lab>, body: Body<GoCall>) -> JsonAnswer<StoryAnswer> {
     let Json(call) = body?;
     aside(move || {
-        let (until, by): (Until, Pick) = (call.until.parse()?, call.by.parse()?);
+        let (until, by): (StopCondition, Pick) = (call.until.parse()?, call.by.parse()?);
         let mut story = lab.recall(&call.place)?;
         let steps = story.go(by, until);
         Ok(Json(lab.tell(story, steps, false)))
