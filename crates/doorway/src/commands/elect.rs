@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
+use crate::service::guarded_command::{Turn, TurnOutcome};
 use crate::service::identity;
 use crate::service::link::Persistence;
 use crate::service::lock_request::LockRequest;
@@ -19,7 +20,6 @@ use crate::service::lost_policy::OnLost;
 use crate::service::options::{NodeArgs, ttl};
 use crate::service::stderr::print;
 use crate::service::supervisor::exit_code;
-use crate::service::turn::{Turn, TurnOutcome};
 
 /// Run a command on one machine at a time: the leader runs it, the standbys wait
 ///

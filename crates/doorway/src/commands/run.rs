@@ -12,6 +12,7 @@ use crate::service::acquire::Grants;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
+use crate::service::guarded_command::{Turn, TurnOutcome};
 use crate::service::identity;
 use crate::service::link::QUICK;
 use crate::service::lock_request::AcquireArgs;
@@ -20,7 +21,6 @@ use crate::service::once::{self, Attempt, Once, TakenWindow};
 use crate::service::options::{NodeArgs, seconds, ttl};
 use crate::service::stderr::print_line;
 use crate::service::supervisor::exit_code;
-use crate::service::turn::{Turn, TurnOutcome};
 
 /// Run a command while holding a lock
 ///
