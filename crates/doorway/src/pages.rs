@@ -271,7 +271,7 @@ fn histories(
 }
 
 /// Run a check. If Ctrl-C ends it, the page ends too.
-fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
+fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::CheckOutcome> {
     let case = Case { threads: checking::cores(), ..case };
     let checked = checking::check(&case, GIGABYTES, interrupt);
     ensure_going(interrupt)?;
@@ -283,7 +283,7 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
     if interrupt.is_raised() { Err(stopped()) } else { Ok(()) }
 }
 
-fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
+fn row(info: &Info, attempt: &Attempt, checked: &checking::CheckOutcome) -> Vec<String> {
     let counts = census::counts(info, attempt, &checked.report, checked.seconds);
     census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
 }

@@ -55,7 +55,7 @@ fn parse_seconds(text: &str) -> Result<u64, String> {
 
 /// What a run has counted, each as a name and a number.
 #[derive(Serialize)]
-struct Counted {
+struct RunCounts {
     problem: &'static str,
     question: String,
     counts: Vec<(&'static str, f64)>,
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             return Err(Usage(text.into()).into());
         }
     };
-    let counted = Counted { problem: args.problem.name, question: question.words(), counts };
+    let counted = RunCounts { problem: args.problem.name, question: question.words(), counts };
     if args.json {
         print_json(out, &counted)?;
     } else {
