@@ -83,14 +83,14 @@ fn stages() -> impl Iterator<Item = &'static Stage> {
 }
 
 /// How a stage went, as a line of the summary.
-struct Done {
+struct StageResult {
     failed: bool,
     line: String,
 }
 
 /// Run all stages, even after one has failed, and print at the end how each of them went.
 pub(crate) fn all() -> anyhow::Result<()> {
-    let mut done: Vec<Done> = FIRST.iter().map(run).collect();
+    let mut done: Vec<StageResult> = FIRST.iter().map(run).collect();
     thread::scope(|scope| {
         let others = scope.spawn(|| run_beside(&WITH_OTHERS, 0));
         let builds = scope.spawn(|| run_beside(&BUILDS, 19));
@@ -99,7 +99,7 @@ pub(crate) fn all() -> anyhow::Result<()> {
         let join = |lane: thread::ScopedJoinHandle<'_, _>| {
             lane.join().map_err(|_| anyhow!("the stages beside the tests panicked"))
         };
-        let lanes: [Vec<Done>; 3] = [join(others)?, join(builds)?, join(computations)?];
+        let lanes: [Vec<StageResult>; 3] = [join(others)?, join(builds)?, join(computations)?];
         let beside = WITH_OTHERS.iter().chain(&BUILDS).chain(&COMPUTATIONS);
         done.extend(beside.zip(lanes.into_iter().flatten()).map(|(it, done)| run_alone(it, done)));
         summary(&done)
@@ -108,18 +108,19 @@ pub(crate) fn all() -> anyhow::Result<()> {
 
 /// Run a stage again, now alone, if it failed. Other programs and leases have deadlines, which they
 /// may miss while the tests take the cores. The summary tells if that was so.
-fn run_alone(stage: &Stage, first: Done) -> Done {
+fn run_alone(stage: &Stage, first: StageResult) -> StageResult {
     // What was missing is still missing. A stage runs in a process of its own, so its line tells.
     if !first.failed || first.line.contains("SKIPPED") {
         return first;
     }
     let second = run(stage);
-    Done { line: format!("{}, after it had failed beside the tests", second.line), ..second }
+    StageResult { line: format!("{}, after it had failed beside the tests", second.line), ..second }
 }
 
 /// Run the stages that have `only` in their names, one after the other.
 pub(crate) fn some(only: &str) -> anyhow::Result<()> {
-    let done: Vec<Done> = stages().filter(|(name, _)| name.contains(only)).map(run).collect();
+    let done: Vec<StageResult> =
+        stages().filter(|(name, _)| name.contains(only)).map(run).collect();
     ensure!(!done.is_empty(), "no stage has \"{only}\" in its name");
     summary(&done)
 }
@@ -132,7 +133,7 @@ pub(crate) fn one(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summary(done: &[Done]) -> anyhow::Result<()> {
+fn summary(done: &[StageResult]) -> anyhow::Result<()> {
     println!("\n== summary");
     for stage in done {
         println!("{}", stage.line);
@@ -142,7 +143,7 @@ fn summary(done: &[Done]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run((name, stage): &Stage) -> Done {
+fn run((name, stage): &Stage) -> StageResult {
     println!("\n== {name}");
     let begin = Instant::now();
     let (failed, word) = match stage() {
@@ -153,16 +154,16 @@ fn run((name, stage): &Stage) -> Done {
     };
     let line = format!("{:7.1} s  {name}: {word}", begin.elapsed().as_secs_f64());
     println!("{line}");
-    Done { failed, line }
+    StageResult { failed, line }
 }
 
 /// Run stages one after the other, each in a process of its own with this priority (19 is the
 /// lowest). What a stage has printed is printed when it is done.
-fn run_beside(stages: &[Stage], niceness: u32) -> Vec<Done> {
+fn run_beside(stages: &[Stage], niceness: u32) -> Vec<StageResult> {
     stages.iter().map(|(name, _)| run_apart(name, niceness)).collect()
 }
 
-fn run_apart(name: &str, niceness: u32) -> Done {
+fn run_apart(name: &str, niceness: u32) -> StageResult {
     // `2>&1` keeps the lines in their order.
     let words = ["-c", "exec nice -n \"$1\" \"$0\" test --one \"$2\" 2>&1"];
     let mut stage = Command::new("sh");
@@ -179,7 +180,7 @@ fn run_apart(name: &str, niceness: u32) -> Done {
     let marker = format!(" s  {name}: ");
     let line = said.lines().rfind(|line| line.contains(&marker));
     let line = line.map_or_else(|| format!("      ?{marker}FAILED"), ToOwned::to_owned);
-    Done { failed: !succeeded, line }
+    StageResult { failed: !succeeded, line }
 }
 
 fn passed(_: ()) -> Outcome {

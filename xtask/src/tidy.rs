@@ -26,6 +26,11 @@ const COMMENT_WORDS: [(&str, &str, &str); 3] = [
 ];
 /// A doc comment that opens with this does not stand alone.
 const NOT_ALONE: &str = "The same";
+/// Names that say nothing about a type: participles and pronouns. A type has a noun as its name.
+const VAGUE_TYPES: [&str; 16] = [
+    "Asked", "Done", "Found", "Held", "Here", "Inner", "Kept", "Known", "Said", "Seen", "Sent",
+    "Shown", "Told", "Turn", "What", "Which",
+];
 /// Where the algorithms are, one file each.
 pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
 /// Crates that run every algorithm and may name none of them.
@@ -71,6 +76,7 @@ fn complaints(files: &[File]) -> Vec<String> {
             complaints.extend(source_complaints(file));
             complaints.extend(pure::complaints(file));
             complaints.extend(comment_complaints(file));
+            complaints.extend(vague_types(file));
             complaints.extend(driver_complaints(file, &modules));
         }
     }
@@ -168,6 +174,26 @@ fn comment_complaints(file: &File) -> Vec<String> {
     complaints
 }
 
+/// Types whose names say nothing about them.
+fn vague_types(file: &File) -> impl Iterator<Item = String> {
+    let named =
+        file.text.lines().zip(1..).filter_map(|(line, number)| Some((type_of(line)?, number)));
+    let vague = named.filter(|(name, _)| VAGUE_TYPES.contains(name));
+    vague.map(|(name, number)| format!("{}:{number}: the type `{name}`: use a noun", file.path))
+}
+
+/// The name of the type that is declared on this line.
+fn type_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) => rest.split_once(' ')?.1,
+        None => line,
+    };
+    let (kind, rest) = line.split_once(' ')?;
+    let declares = ["struct", "enum", "union", "trait", "type"].contains(&kind);
+    declares.then(|| rest.split(|c: char| !c.is_alphanumeric()).next())?
+}
+
 /// Does `text` have `word` in it, in either case, and not as the end of another word?
 fn has_word(text: &str, word: &str) -> bool {
     let (text, word) = (text.to_lowercase(), word.to_lowercase());
@@ -224,6 +250,10 @@ mod tests {
         let text = format!("//! Tidy.\n\nconst PAPER: &str = \"{}\";\n", "x".repeat(120));
         assert_eq!(with(file("a.rs", text)), [""; 0]);
         assert_eq!(with(file("a.rs", "//! Also many.\n/// It is\n/// The same.\n")), [""; 0]);
+        assert_eq!(
+            with(file("a.rs", "//! x\nstruct KeptLock;\nenum E {\n    Kept,\n}\n")),
+            [""; 0]
+        );
     }
 
     #[test]
@@ -243,6 +273,9 @@ mod tests {
             (file("a.rs", format!("//! x\n    /// {NOT_ALONE} as x.\n")), "opens with"),
             (file("a.rs", format!("//! x\n/// {}{} is\n", who.0, who.1)), "name the subject"),
             (file("a.rs", format!("//! x\nx(); // {}{}\n", many.0, many.1)), "name the number"),
+            (file("a.rs", "//! x\nstruct Inner {\n"), "the type `Inner`"),
+            (file("a.rs", "//! x\n    pub(crate) enum Kept<T> {\n"), "the type `Kept`"),
+            (file("a.rs", "//! x\npub type Found = u8;\n"), "the type `Found`"),
             (file("a.md", format!("see {}{}x\n", path.0, path.1)), "a machine's path"),
             (file("docs/a.md", "[x](../README.md#y) [y](b.svg)"), "no such file: b.svg"),
             (file("crates/doorway/src/a.rs", "//! x\nuse lamport::X;\n"), "knows lamport"),

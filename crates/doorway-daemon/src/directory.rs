@@ -12,7 +12,7 @@ const ROOM: u64 = 1 << 16;
 
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unusable {
+pub(crate) enum DirectoryError {
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     #[error("{} belongs to uid {owner}, not to uid {user}", path.display())]
@@ -30,18 +30,18 @@ pub(crate) fn user() -> u32 {
 
 /// Whether files can be made in a directory, or the directory itself can be made if it is missing;
 /// true if it exists. Nothing is changed. A `private` directory must belong to this user.
-pub(crate) fn examine(directory: &Path, private: bool) -> Result<bool, Unusable> {
+pub(crate) fn examine(directory: &Path, private: bool) -> Result<bool, DirectoryError> {
     let exists = fs::symlink_metadata(directory).is_ok();
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
     let place = if exists { directory } else { parent.unwrap_or(Path::new(".")) };
     let about = fs::metadata(place).ok().filter(fs::Metadata::is_dir);
-    let about = about.ok_or_else(|| Unusable::NotADirectory(place.to_owned()))?;
+    let about = about.ok_or_else(|| DirectoryError::NotADirectory(place.to_owned()))?;
     let (path, owner, user) = (place.to_owned(), about.uid(), user());
     if exists && private && owner != user {
-        return Err(Unusable::Foreign { path, owner, user });
+        return Err(DirectoryError::Foreign { path, owner, user });
     }
     if rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        return Err(Unusable::Denied { path, owner, user });
+        return Err(DirectoryError::Denied { path, owner, user });
     }
     match rustix::fs::statvfs(place) {
         // Some file systems have no blocks, and tell nothing.
@@ -50,10 +50,10 @@ pub(crate) fn examine(directory: &Path, private: bool) -> Result<bool, Unusable>
                 && about.f_bavail.saturating_mul(about.f_frsize) < ROOM
                 && user != 0 =>
         {
-            Err(Unusable::Full(path))
+            Err(DirectoryError::Full(path))
         }
         Ok(about) if about.f_blocks > 0 && about.f_bfree * about.f_frsize < ROOM => {
-            Err(Unusable::Full(path))
+            Err(DirectoryError::Full(path))
         }
         _ => Ok(exists),
     }

@@ -41,7 +41,7 @@ use crate::task::boxed;
 use crate::tls::{Certificates, ReloadError};
 
 pub use crate::settings::Proof;
-pub use bind::{Reserved, SocketFile, bind_unix, reserve};
+pub use bind::{ReservedSocket, SocketFile, bind_unix, reserve};
 
 /// The first byte of a TLS connection.
 const TLS_HANDSHAKE: u8 = 22;
@@ -404,24 +404,24 @@ where
     let first = until_stopped(outbox, Box::pin(first)).await?;
     let Some((stream, peer, bytes)) = first else { return Ok(()) };
     let (node, addresses) = (service.node().name(), &doors.addresses);
-    let (begins, all) = (Begins::with(bytes[0]), speaks == Protocols::All);
+    let (begins, all) = (FirstByte::with(bytes[0]), speaks == Protocols::All);
     match (begins, speaks) {
-        (Begins::Framed, Protocols::Native | Protocols::All) => {
+        (FirstByte::Framed, Protocols::Native | Protocols::All) => {
             native::serve(service, entry, stream, &bytes, peer, doors).await;
         }
-        (Begins::Framed, _) => {
+        (FirstByte::Framed, _) => {
             native::refuse(stream, wrong_port::not_for_sessions(node, speaks, addresses)).await;
         }
-        (Begins::Redis, _) if speaks != Protocols::Redis && !(all && doors.redis.is_some()) => {
+        (FirstByte::Redis, _) if speaks != Protocols::Redis && !(all && doors.redis.is_some()) => {
             redis::refuse(stream, &wrong_port::not_for_redis(node, speaks, addresses)).await;
         }
-        (Begins::Other, Protocols::Native | Protocols::Etcd)
-        | (Begins::Letter, Protocols::Native | Protocols::Redis) => {
+        (FirstByte::Other, Protocols::Native | Protocols::Etcd)
+        | (FirstByte::Letter, Protocols::Native | Protocols::Redis) => {
             let text = wrong_port::not_for_http(node, speaks, addresses);
             http::refuse(stream, Problem::misdirected(text)).await;
         }
         _ => {
-            let for_redis = speaks == Protocols::Redis || begins == Begins::Redis;
+            let for_redis = speaks == Protocols::Redis || begins == FirstByte::Redis;
             let for_etcd = speaks == Protocols::Etcd
                 || all && ETCD.iter().any(|beginning| bytes.starts_with(beginning));
             let door = match (for_redis, for_etcd, &doors.etcd) {
@@ -461,7 +461,7 @@ const ETCD: [&[u8]; 2] = [etcd::PREFACE, b"POST /v3/"];
 
 /// The protocol of which the first byte of a connection is typical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begins {
+enum FirstByte {
     /// The framed protocol.
     Framed,
     /// The Redis protocol: an array.
@@ -472,7 +472,7 @@ enum Begins {
     Other,
 }
 
-impl Begins {
+impl FirstByte {
     fn with(first: u8) -> Self {
         match first {
             _ if first == MAGIC[0] => Self::Framed,

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use doorway_protocol::{Claims, Code, FrameError, Frames, Hello, Opening, Refusal, Request};
-use doorway_sessions::outbox::{Found, Outbox};
+use doorway_sessions::outbox::{Outbox, OutboxState};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
@@ -21,7 +21,7 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use crate::listen::Doors;
 use crate::log_limit::LogLimit;
-use crate::service::{Connected, Entry, Peer, Service};
+use crate::service::{Entry, OpenConnection, Peer, Service};
 use requests::Requests;
 
 /// How long a client may take to send its hello.
@@ -60,20 +60,20 @@ struct Wire<S> {
 }
 
 /// What became of the frames that were read.
-struct Handled {
+struct FramesOutcome {
     /// There may be more whole frames.
     more: bool,
     /// A request was passed on to the sessions.
     by_sessions: bool,
 }
 
-impl Handled {
+impl FramesOutcome {
     const MORE: Self = Self { more: true, by_sessions: false };
 }
 
 /// What happened next on a connection.
 #[derive(Debug)]
-enum Next {
+enum ConnectionEvent {
     /// Bytes have arrived.
     Read,
     /// All replies are written, and there are more frames to handle.
@@ -127,7 +127,7 @@ pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(stream: S, refusal
 /// gone, or does not speak the protocol.
 async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
     service: &Service,
-    connected: &Connected,
+    connected: &OpenConnection,
     wire: &mut Wire<S>,
     mut peer: Peer,
     doors: &Doors,
@@ -217,7 +217,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     async fn refuse(&mut self, refusal: Refusal) {
         self.outbox.greet(&Err(refusal), &[]);
         self.outbox.close();
-        while !matches!(self.next(true).await, Next::Done | Next::Gone | Next::Slow) {
+        while !matches!(
+            self.next(true).await,
+            ConnectionEvent::Done | ConnectionEvent::Gone | ConnectionEvent::Slow
+        ) {
             if self.is_unwritable {
                 break;
             }
@@ -228,7 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     async fn converse(
         &mut self,
         service: &Service,
-        connected: &mut Connected,
+        connected: &mut OpenConnection,
         principal: Arc<Principal>,
         from: Option<IpAddr>,
     ) {
@@ -238,10 +241,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let mut welcomed = false;
         let mut read = false;
         loop {
-            let handled =
-                if welcomed { self.handle(connected, &mut requests) } else { Ok(Handled::MORE) };
+            let handled = if welcomed {
+                self.handle(connected, &mut requests)
+            } else {
+                Ok(FramesOutcome::MORE)
+            };
             welcomed = true;
-            let Handled { more, by_sessions } = match handled {
+            let FramesOutcome { more, by_sessions } = match handled {
                 Ok(handled) => handled,
                 Err(error) => {
                     garbled(&error);
@@ -254,14 +260,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 service.heard(connected);
             }
             match self.next(more).await {
-                Next::Read => read = true,
-                Next::Written => tokio::task::yield_now().await,
-                Next::Gone => {
+                ConnectionEvent::Read => read = true,
+                ConnectionEvent::Written => tokio::task::yield_now().await,
+                ConnectionEvent::Gone => {
                     connected.closed = true;
                     break;
                 }
-                Next::Done => break,
-                Next::Slow => {
+                ConnectionEvent::Done => break,
+                ConnectionEvent::Slow => {
                     SLOW.then(|| tracing::warn!("a client does not read its replies"));
                     break;
                 }
@@ -272,14 +278,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Handle whole frames.
     fn handle(
         &mut self,
-        connected: &Connected,
+        connected: &OpenConnection,
         requests: &mut Requests,
-    ) -> Result<Handled, FrameError> {
+    ) -> Result<FramesOutcome, FrameError> {
         let mut left = TURN;
         let mut by_sessions = false;
         while left > 0 {
             let Some(request) = self.frames.take()? else {
-                return Ok(Handled { more: false, by_sessions });
+                return Ok(FramesOutcome { more: false, by_sessions });
             };
             let quick =
                 matches!(request, Request::Acquire(..) | Request::Release(..) | Request::Alive(_));
@@ -292,15 +298,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 break;
             }
         }
-        Ok(Handled { more: true, by_sessions })
+        Ok(FramesOutcome { more: true, by_sessions })
     }
 
     /// Write all replies; then read, unless there are more frames to handle.
-    async fn next(&mut self, more: bool) -> Next {
+    async fn next(&mut self, more: bool) -> ConnectionEvent {
         std::future::poll_fn(|context| self.poll_next(more, context)).await
     }
 
-    fn poll_next(&mut self, more: bool, context: &mut Context<'_>) -> Poll<Next> {
+    fn poll_next(&mut self, more: bool, context: &mut Context<'_>) -> Poll<ConnectionEvent> {
         loop {
             if self.is_unwritable {
                 return self.poll_rest(more, context);
@@ -318,10 +324,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.writing.shrink_to(ENOUGH);
                 self.written = 0;
                 match self.outbox.take(&mut self.writing) {
-                    Found::BacklogFull => return Poll::Ready(Next::Slow),
-                    Found::Closing if self.writing.is_empty() => return Poll::Ready(Next::Done),
+                    OutboxState::BacklogFull => return Poll::Ready(ConnectionEvent::Slow),
+                    OutboxState::Closing if self.writing.is_empty() => {
+                        return Poll::Ready(ConnectionEvent::Done);
+                    }
                     _ if !self.writing.is_empty() => continue,
-                    _ if more => return Poll::Ready(Next::Written),
+                    _ if more => return Poll::Ready(ConnectionEvent::Written),
                     _ => {}
                 }
                 if let Poll::Ready(next) = self.poll_read(context) {
@@ -330,11 +338,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             match self.outbox.watch(context.waker(), busy) {
                 None => return Poll::Pending,
-                Some(Found::BacklogFull) => return Poll::Ready(Next::Slow),
-                Some(Found::Closing) if busy => {
+                Some(OutboxState::BacklogFull) => return Poll::Ready(ConnectionEvent::Slow),
+                Some(OutboxState::Closing) if busy => {
                     let last = self.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
                     ready!(last.as_mut().poll(context));
-                    return Poll::Ready(Next::Slow);
+                    return Poll::Ready(ConnectionEvent::Slow);
                 }
                 Some(_) => {}
             }
@@ -343,15 +351,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Read what a client has sent that does not take replies any more: it may have said goodbye
     /// before it closed the connection.
-    fn poll_rest(&mut self, more: bool, context: &mut Context<'_>) -> Poll<Next> {
+    fn poll_rest(&mut self, more: bool, context: &mut Context<'_>) -> Poll<ConnectionEvent> {
         if more {
-            return Poll::Ready(Next::Written);
+            return Poll::Ready(ConnectionEvent::Written);
         }
         if let Poll::Ready(next) = self.poll_read(context) {
             return Poll::Ready(next);
         }
         let last = self.last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
-        last.as_mut().poll(context).map(|()| Next::Gone)
+        last.as_mut().poll(context).map(|()| ConnectionEvent::Gone)
     }
 
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -369,11 +377,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<ConnectionEvent> {
         let space = self.frames.space();
         space.reserve(CHUNK);
         let read = pin!(self.stream.read_buf(space)).poll(context);
-        read.map(|read| if matches!(read, Ok(1..)) { Next::Read } else { Next::Gone })
+        read.map(|read| {
+            if matches!(read, Ok(1..)) { ConnectionEvent::Read } else { ConnectionEvent::Gone }
+        })
     }
 }
 
@@ -393,14 +403,17 @@ mod tests {
         let outbox = Arc::new(Outbox::default());
         let mut wire = Wire::new(Socket::new(node).unwrap(), Frames::default(), outbox);
         wire.outbox.greet(&Err(stopping()), &[]);
-        assert!(matches!(wire.next(true).await, Next::Written), "the greeting is written");
+        assert!(
+            matches!(wire.next(true).await, ConnectionEvent::Written),
+            "the greeting is written"
+        );
         let mut bytes = Vec::new();
         put(&Request::Bye, &mut bytes);
         client.write_all(&bytes).await.unwrap();
         drop(client);
         wire.outbox.tell(&Reply::Alive(1));
-        assert!(matches!(wire.next(false).await, Next::Read));
+        assert!(matches!(wire.next(false).await, ConnectionEvent::Read));
         assert_eq!(wire.frames.take(), Ok(Some(Request::Bye)));
-        assert!(matches!(wire.next(false).await, Next::Gone));
+        assert!(matches!(wire.next(false).await, ConnectionEvent::Gone));
     }
 }

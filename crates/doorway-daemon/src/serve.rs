@@ -17,9 +17,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::directory::{self, take_private};
-use crate::listen::{Doors, Protocols, Reserved, accept_tcp, accept_unix, bind_unix, reserve};
+use crate::listen::{
+    Doors, Protocols, ReservedSocket, accept_tcp, accept_unix, bind_unix, reserve,
+};
 use crate::members::Members;
-use crate::service::{Service, TURNED};
+use crate::service::{REJECTED, Service};
 use crate::settings::{Settings, Socket};
 use crate::task;
 use crate::tls::ReloadError;
@@ -30,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How many descriptors are needed besides those of sessions: for the directory, listeners, links,
 /// and connections that are refused, with their processes.
-const OTHER_FILES: usize = 100 + 2 * TURNED;
+const OTHER_FILES: usize = 100 + 2 * REJECTED;
 
 /// Why the service does not run.
 #[derive(Debug, thiserror::Error)]
@@ -294,7 +296,7 @@ async fn idle(service: &Service, time: Option<Duration>) {
 
 /// Take the name of an abstract socket. If another node has it, arguments that could not work are
 /// an error all the same.
-fn reserve_name(name: &str, settings: &Settings) -> Result<Reserved, ServeError> {
+fn reserve_name(name: &str, settings: &Settings) -> Result<ReservedSocket, ServeError> {
     let reserved = reserve(name);
     if reserved.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
         && let Some(path) = &settings.node.data

@@ -31,7 +31,7 @@ const RETRY: Duration = Duration::from_millis(10);
 pub(crate) struct Socket {
     stream: AsyncFd<UnixStream>,
     /// How the end of the block is noticed, while something could not be written.
-    blocked: Option<Blocked>,
+    blocked: Option<BlockWatch>,
     /// Makes a second handle to the socket.
     duplicate: fn(&UnixStream) -> io::Result<UnixStream>,
     /// Whether the first bytes have been read.
@@ -42,7 +42,7 @@ pub(crate) struct Socket {
 
 /// How the end of a block is noticed.
 #[derive(Debug)]
-enum Blocked {
+enum BlockWatch {
     /// The reactor watches a second handle to the socket.
     Watched(AsyncFd<UnixStream>),
     /// There is no descriptor for a second handle. The write is tried again after this.
@@ -135,8 +135,8 @@ impl AsyncWrite for Socket {
             // Readiness is asked for before the write; otherwise a wake-up in between would be
             // lost.
             let ready = match &mut this.blocked {
-                Some(Blocked::Watched(same)) => Some(ready!(same.poll_write_ready(context))?),
-                Some(Blocked::Retried(pause)) => {
+                Some(BlockWatch::Watched(same)) => Some(ready!(same.poll_write_ready(context))?),
+                Some(BlockWatch::Retried(pause)) => {
                     ready!(pause.as_mut().poll(context));
                     None
                 }
@@ -150,8 +150,8 @@ impl AsyncWrite for Socket {
                 (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {
                     let same = (this.duplicate)(this.stream.get_ref());
                     this.blocked = Some(match same.and_then(|it| watch(it, Interest::WRITABLE)) {
-                        Ok(same) => Blocked::Watched(same),
-                        Err(_) => Blocked::Retried(Box::pin(sleep(RETRY))),
+                        Ok(same) => BlockWatch::Watched(same),
+                        Err(_) => BlockWatch::Retried(Box::pin(sleep(RETRY))),
                     });
                 }
                 (done, _) => {

@@ -77,7 +77,7 @@ pub trait Members {
     type Message;
 
     /// How a message is named that was just sent.
-    type Sent;
+    type SentMessage;
 
     /// Let one event happen to `node`. `out` then holds what the node did about it.
     fn step(
@@ -85,7 +85,7 @@ pub trait Members {
         group: &Group,
         node: NodeId,
         input: Input<Self::Message>,
-        out: &mut Effects<Self::Sent>,
+        out: &mut Effects<Self::SentMessage>,
     ) -> Result<(), Breach>;
 
     /// How many permits the node holds.
@@ -97,7 +97,7 @@ pub trait Members {
 
 impl Members for Vec<AnyMember> {
     type Message = AnyMessage;
-    type Sent = AnyMessage;
+    type SentMessage = AnyMessage;
 
     fn step(
         &mut self,
@@ -148,7 +148,7 @@ impl<M: Members> Nodes<M> {
         &mut self,
         node: NodeId,
         input: Input<M::Message>,
-        out: &mut Effects<M::Sent>,
+        out: &mut Effects<M::SentMessage>,
     ) -> Result<(), Violation> {
         if matches!(input, Input::Release) {
             self.leave(node);
@@ -289,7 +289,7 @@ impl Nodes {
         for node in dead {
             self.members[node.index()] = self.members[node.index()].state().forgotten(&self.group);
         }
-        let mut listed = Listed {
+        let mut listed = ListCatalogue {
             members: self.members.clone(),
             messages: mail.iter().map(|mail| mail.message.clone()).collect(),
         };
@@ -327,12 +327,12 @@ impl Nodes {
 }
 
 /// Nodes and messages by their positions in two lists. Settled forms are added.
-struct Listed {
+struct ListCatalogue {
     members: Vec<AnyMember>,
     messages: Vec<AnyMessage>,
 }
 
-impl Catalogue for Listed {
+impl Catalogue for ListCatalogue {
     fn member(&self, number: u32) -> &AnyMember {
         &self.members[number as usize]
     }

@@ -15,12 +15,12 @@ pub struct Event {
     /// The node at which it happened.
     pub node: NodeId,
     /// What happened.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum EventKind {
     /// The node begins to wait.
     Acquire(Mode),
     /// The node goes inside.
@@ -123,7 +123,7 @@ impl Trace {
     }
 
     /// Append one event.
-    pub fn push(&mut self, at: f64, node: NodeId, what: What) {
+    pub fn push(&mut self, at: f64, node: NodeId, what: EventKind) {
         self.events.push(Event { at, node, what });
     }
 
@@ -177,23 +177,23 @@ impl Trace {
         let id = step.message.as_ref().map_or(0, |letter| letter.id);
         let (node, what) = match step.choice {
             Choice::Start(node) => (node, None),
-            Choice::Acquire(node, mode) => (node, Some(What::Acquire(mode))),
-            Choice::Release(node) => (node, Some(What::Release)),
-            Choice::Withdraw(node) => (node, Some(What::Withdraw)),
+            Choice::Acquire(node, mode) => (node, Some(EventKind::Acquire(mode))),
+            Choice::Release(node) => (node, Some(EventKind::Release)),
+            Choice::Withdraw(node) => (node, Some(EventKind::Withdraw)),
             Choice::Deliver(position) | Choice::Duplicate(position) => {
-                (position.to, Some(What::Receive { id }))
+                (position.to, Some(EventKind::Receive { id }))
             }
-            Choice::Drop(position) => (position.to, Some(What::Lose { id })),
-            Choice::Crash(node) => (node, Some(What::Crash)),
-            Choice::Detect { node, failed } => (node, Some(What::Detect(failed))),
-            Choice::Forget(node) => (node, Some(What::Forget)),
+            Choice::Drop(position) => (position.to, Some(EventKind::Lose { id })),
+            Choice::Crash(node) => (node, Some(EventKind::Crash)),
+            Choice::Detect { node, failed } => (node, Some(EventKind::Detect(failed))),
+            Choice::Forget(node) => (node, Some(EventKind::Forget)),
         };
         let sends = step.sends.iter().map(|(to, letter)| {
             let message = format!("{:?}", letter.body);
-            What::Send { id: letter.id, to: *to, message }
+            EventKind::Send { id: letter.id, to: *to, message }
         });
-        let entered = step.entered.then_some(What::Enter);
-        let violation = step.violation.clone().map(What::Violate);
+        let entered = step.entered.then_some(EventKind::Enter);
+        let violation = step.violation.clone().map(EventKind::Violate);
         for what in what.into_iter().chain(entered).chain(sends).chain(violation) {
             self.push(at, node, what);
         }

@@ -223,14 +223,14 @@ mod tests {
         name: &'static str,
         maybe: Option<(u8, bool)>,
         nothing: Option<u8>,
-        inner: Inner,
+        inner: Element,
         set: BTreeSet<u8>,
         map: BTreeMap<u8, Vec<u8>>,
     }
 
     #[derive(Debug)]
     #[expect(dead_code, reason = "only its text is read")]
-    struct Inner {
+    struct Element {
         list: Vec<Option<u8>>,
     }
 
@@ -241,7 +241,7 @@ mod tests {
             name: "a \"}, b",
             maybe: Some((1, true)),
             nothing: None,
-            inner: Inner { list: vec![Some(1), None] },
+            inner: Element { list: vec![Some(1), None] },
             set: BTreeSet::from([1, 2]),
             map: BTreeMap::from([(1, vec![]), (2, vec![3])]),
         };

@@ -15,7 +15,7 @@ use crate::ending::Ending;
 use crate::guards::Guards;
 use crate::health::Health;
 use crate::peers::{Peers, unexpected};
-use crate::rpc::frame::{Ask, FormerGroup, Tell};
+use crate::rpc::frame::{Ask, FormerGroup, ReplyBody};
 use crate::timings::Timings;
 use crate::types::{Peer, Raft};
 
@@ -53,23 +53,23 @@ impl Engine {
     }
 
     /// Agree on a command, if this node leads.
-    pub(crate) async fn put(&self, command: Command) -> Tell {
-        if self.leads() { self.put_through_core(command).await } else { Tell::NotLeader }
+    pub(crate) async fn put(&self, command: Command) -> ReplyBody {
+        if self.leads() { self.put_through_core(command).await } else { ReplyBody::NotLeader }
     }
 
-    async fn put_through_core(&self, command: Command) -> Tell {
+    async fn put_through_core(&self, command: Command) -> ReplyBody {
         let limit = self.timings.put();
         // The sender still has time to try again if there is no turn by then.
-        let Some(_turn) = self.guards.turn(limit / 2).await else { return Tell::NotLeader };
+        let Some(_turn) = self.guards.turn(limit / 2).await else { return ReplyBody::NotLeader };
         let written = self.guards.limit(limit, self.raft.client_write(command)).await;
         match written {
-            Some(Ok(response)) => Tell::Answer(response.data),
+            Some(Ok(response)) => ReplyBody::Answer(response.data),
             // The entry may have been written and removed here, and still be in another log.
             Some(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(_)))) => {
-                Tell::Unsure("the leader has changed".to_owned())
+                ReplyBody::Unsure("the leader has changed".to_owned())
             }
-            Some(Err(error)) => Tell::Unsure(error.to_string()),
-            None => Tell::Unsure(format!("not committed within {} ms", limit.as_millis())),
+            Some(Err(error)) => ReplyBody::Unsure(error.to_string()),
+            None => ReplyBody::Unsure(format!("not committed within {} ms", limit.as_millis())),
         }
     }
 
@@ -99,10 +99,10 @@ impl Core {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.try_put(command.clone(), left).await {
-                Tell::Answer(answer) => return Ok(answer),
-                Tell::Unsure(why) => return Err(Unsure(why)),
+                ReplyBody::Answer(answer) => return Ok(answer),
+                ReplyBody::Unsure(why) => return Err(Unsure(why)),
                 // Nobody has tried the command, so it can be sent again.
-                Tell::NotLeader => {}
+                ReplyBody::NotLeader => {}
                 told => return Err(Unsure(unexpected(&told).to_string())),
             }
             if Instant::now() + timings.heartbeat() >= deadline {
@@ -114,9 +114,9 @@ impl Core {
     }
 
     /// Send a command to the leader once.
-    async fn try_put(&self, command: Command, limit: Duration) -> Tell {
+    async fn try_put(&self, command: Command, limit: Duration) -> ReplyBody {
         let engine = self.engine();
-        let Some((seat, peer)) = engine.leader() else { return Tell::NotLeader };
+        let Some((seat, peer)) = engine.leader() else { return ReplyBody::NotLeader };
         if seat == self.seat {
             return engine.put(command).await;
         }
@@ -126,7 +126,7 @@ impl Core {
         let told = self.peers.ask(seat, &peer, Ask::Put(command), limit).await;
         told.unwrap_or_else(|error| {
             let Peer { name, address, .. } = &peer;
-            Tell::Unsure(format!("the leader, `{name}` at {address}: {error}"))
+            ReplyBody::Unsure(format!("the leader, `{name}` at {address}: {error}"))
         })
     }
 }

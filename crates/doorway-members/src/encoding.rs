@@ -60,19 +60,19 @@ pub(crate) struct Picture {
     last: Option<Place>,
     voters_at: Option<Place>,
     voters: Voters,
-    state: Option<Stored>,
+    state: Option<StoredState>,
 }
 
 /// Everything on which a group has agreed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredState {
     record: Record,
     holds: Holds,
     audit: AuditLog,
     rules: RuleTables,
 }
 
-impl From<&GroupState> for Stored {
+impl From<&GroupState> for StoredState {
     fn from(state: &GroupState) -> Self {
         let GroupState { record, holds, audit, rules } = state;
         let (record, holds) = (Record::clone(record), Holds::clone(holds));
@@ -81,8 +81,8 @@ impl From<&GroupState> for Stored {
     }
 }
 
-impl From<Stored> for GroupState {
-    fn from(Stored { record, holds, audit, rules }: Stored) -> Self {
+impl From<StoredState> for GroupState {
+    fn from(StoredState { record, holds, audit, rules }: StoredState) -> Self {
         let (record, holds) = (Arc::new(record), Arc::new(holds));
         Self { record, holds, audit: Arc::new(audit), rules: Arc::new(rules) }
     }
@@ -166,7 +166,7 @@ impl From<&Snapshot> for Picture {
             last: last_log_id.map(Place::from),
             voters_at: last_membership.log_id().map(Place::from),
             voters: last_membership.membership().into(),
-            state: (*snapshot.snapshot).as_ref().map(Stored::from),
+            state: (*snapshot.snapshot).as_ref().map(StoredState::from),
         }
     }
 }

@@ -14,7 +14,7 @@ use openraft::error::{InitializeError, RaftError};
 use tokio::time::timeout;
 
 use crate::bond::Bond;
-use crate::encoding::Stored;
+use crate::encoding::StoredState;
 use crate::ending::Ending;
 use crate::error::{AskError, FoundError};
 use crate::rpc::frame::Hello;
@@ -56,7 +56,7 @@ impl RaftStore {
         let mut voters: BTreeMap<u64, Peer> =
             voters.map(|seat| (seat.id.0, Peer::of(seat))).collect();
         if let Some(me) = voters.get_mut(&core.seat) {
-            me.founding = Some(Box::new(Stored::from(&state)));
+            me.founding = Some(Box::new(StoredState::from(&state)));
         }
         if let Err(error) = core.engine().raft.initialize(voters).await {
             return Err(match error {

@@ -17,8 +17,8 @@
 //!   simulations; `encoding.rs`: how values are written.
 //! - `rpc/`, `peers.rs`: how stores talk to each other; `health.rs`: which of them can be reached.
 //! - `etcd/`: the store that keeps the record in etcd.
-//! - `group_store.rs`: what a service needs of any store; `shown.rs`: what a store shows to its
-//!   node; `thread.rs`: the threads of a store.
+//! - `group_store.rs`: what a service needs of any store; `published_state.rs`: what a store shows
+//!   to its node; `thread.rs`: the threads of a store.
 //!
 //! [`Record`]: doorway_node::members::Record
 //! [`ViewStore`]: doorway_node::members::ViewStore
@@ -40,10 +40,10 @@ mod machine;
 mod memory;
 mod network;
 mod peers;
+mod published_state;
 mod reconcile;
 mod recover;
 mod rpc;
-mod shown;
 mod store;
 mod thread;
 mod timings;

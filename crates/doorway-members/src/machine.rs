@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::disk::{Change, Content};
 use crate::encoding::Picture;
-use crate::shown::Shown;
+use crate::published_state::PublishedState;
 use crate::types::{
     Entry, Image, LogId, Snapshot, SnapshotMeta, StorageError, StoredMembership, TypeConfig,
 };
@@ -22,7 +22,7 @@ use crate::writer::Writer;
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     state: Arc<Mutex<State>>,
-    shown: Shown,
+    shown: PublishedState,
     writer: Writer,
     #[cfg(test)]
     pub(crate) applied: Arc<Mutex<Vec<(LogId, Image)>>>,
@@ -46,7 +46,7 @@ impl Machine {
         }
         state.snapshot = snapshot;
         Self {
-            shown: Shown::new(state.image.as_ref()),
+            shown: PublishedState::new(state.image.as_ref()),
             state: Arc::new(Mutex::new(state)),
             writer,
             #[cfg(test)]
@@ -55,7 +55,7 @@ impl Machine {
     }
 
     /// What the node sees of the state.
-    pub(crate) fn shown(&self) -> &Shown {
+    pub(crate) fn shown(&self) -> &PublishedState {
         &self.shown
     }
 

@@ -16,7 +16,7 @@ use openraft::{LogId as RaftLogId, OptionalSend};
 use crate::encoding::{Line, Picture, Place};
 use crate::error::AskError;
 use crate::peers::{Peers, unexpected};
-use crate::rpc::frame::{Ask, Tell};
+use crate::rpc::frame::{Ask, ReplyBody};
 use crate::types::{LogId, Peer, Snapshot, TypeConfig, Vote};
 
 type RpcError = RPCError<u64, Peer, RaftError<u64>>;
@@ -47,7 +47,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
 }
 
 impl Link {
-    async fn ask(&self, ask: Ask, option: &RPCOption) -> Result<Tell, AskError> {
+    async fn ask(&self, ask: Ask, option: &RPCOption) -> Result<ReplyBody, AskError> {
         self.peers.ask(self.seat, &self.peer, ask, option.hard_ttl()).await
     }
 }
@@ -66,12 +66,12 @@ impl RaftNetwork<TypeConfig> for Link {
             committed: request.leader_commit.map(Place::from),
         };
         match self.ask(ask, &option).await {
-            Ok(Tell::Appended) => Ok(AppendEntriesResponse::Success),
-            Ok(Tell::Partly(last)) => {
+            Ok(ReplyBody::Appended) => Ok(AppendEntriesResponse::Success),
+            Ok(ReplyBody::Partly(last)) => {
                 Ok(AppendEntriesResponse::PartialSuccess(last.map(RaftLogId::from)))
             }
-            Ok(Tell::Conflict) => Ok(AppendEntriesResponse::Conflict),
-            Ok(Tell::HigherVote(vote)) => Ok(AppendEntriesResponse::HigherVote(vote.into())),
+            Ok(ReplyBody::Conflict) => Ok(AppendEntriesResponse::Conflict),
+            Ok(ReplyBody::HigherVote(vote)) => Ok(AppendEntriesResponse::HigherVote(vote.into())),
             Ok(told) => Err(unreachable(&unexpected(&told)).into()),
             Err(AskError::TooLong(_)) if count > 1 => {
                 Err(PayloadTooLarge::new_entries_hint(count / 2).into())
@@ -88,7 +88,7 @@ impl RaftNetwork<TypeConfig> for Link {
         let ask =
             Ask::Vote { vote: request.vote.into(), last: request.last_log_id.map(Place::from) };
         match self.ask(ask, &option).await {
-            Ok(Tell::Vote { vote, granted, last }) => {
+            Ok(ReplyBody::Vote { vote, granted, last }) => {
                 Ok(VoteResponse::new(Vote::from(vote), last.map(LogId::from), granted))
             }
             Ok(told) => Err(unreachable(&unexpected(&told)).into()),
@@ -105,7 +105,7 @@ impl RaftNetwork<TypeConfig> for Link {
     ) -> Result<SnapshotResponse<u64>, StreamingError<TypeConfig, Fatal<u64>>> {
         let picture = Box::new(Picture::from(&snapshot));
         match self.ask(Ask::Snapshot { vote: vote.into(), picture }, &option).await {
-            Ok(Tell::HigherVote(vote)) => Ok(SnapshotResponse::new(vote.into())),
+            Ok(ReplyBody::HigherVote(vote)) => Ok(SnapshotResponse::new(vote.into())),
             Ok(told) => Err(unreachable(&unexpected(&told)).into()),
             Err(error) => Err(unreachable(&error).into()),
         }

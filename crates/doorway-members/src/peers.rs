@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::bond::Bond;
 use crate::error::AskError;
 use crate::rpc::client::{Client, Dialer};
-use crate::rpc::frame::{Agreement, Ask, Head, Hello, Tell};
+use crate::rpc::frame::{Agreement, Ask, Head, Hello, ReplyBody};
 use crate::types::Peer;
 
 /// The clients of all other seats.
@@ -33,7 +33,7 @@ impl Peers {
         peer: &Peer,
         ask: Ask,
         patience: Duration,
-    ) -> Result<Tell, AskError> {
+    ) -> Result<ReplyBody, AskError> {
         let client = self.client(seat, peer);
         let head = Head { cluster: self.bond.cluster(), from: self.seat, to: Some(seat) };
         client.ask(head, ask, patience).await
@@ -51,7 +51,7 @@ impl Peers {
         // The connection has to be made, too.
         let patience = self.dialer.patience * 2;
         match client.ask(head, Ask::Hello(group.to_owned()), patience).await? {
-            Tell::Hello(hello) => {
+            ReplyBody::Hello(hello) => {
                 ours.check(hello.agreement).map_err(AskError::Refused)?;
                 Ok(hello)
             }
@@ -84,6 +84,6 @@ impl Peers {
 }
 
 /// An answer that does not belong to its question.
-pub(crate) fn unexpected(told: &Tell) -> AskError {
+pub(crate) fn unexpected(told: &ReplyBody) -> AskError {
     AskError::Refused(format!("an answer that does not fit: {told:?}"))
 }

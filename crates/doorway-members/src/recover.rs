@@ -14,7 +14,7 @@ use doorway_node::Fence;
 use doorway_node::members::{AuditEntry, AuditLog, GroupState, Record, Seat};
 
 use crate::disk::{Change, Content, Disk};
-use crate::encoding::{Line, Stored};
+use crate::encoding::{Line, StoredState};
 use crate::error::OpenError;
 use crate::machine::newest;
 use crate::types::Peer;
@@ -133,7 +133,7 @@ impl Survivor {
         audit.note(entry);
         let (record, holds, audit) = (Arc::new(record), Arc::clone(holds), Arc::new(audit));
         let rules = Arc::clone(rules);
-        let state = Stored::from(&GroupState { record, holds, audit, rules });
+        let state = StoredState::from(&GroupState { record, holds, audit, rules });
         let founder = Peer { founding: Some(Box::new(state)), ..Peer::of(&seat) };
         let line = Line::founding(BTreeMap::from([(seat.id.0, founder)]));
         let (line, born) = (Box::new(line), self.disk.born());

@@ -6,7 +6,7 @@ use doorway_node::members::{Answer, Command, GroupState, Seat};
 use openraft::TokioRuntime;
 use serde::{Deserialize, Serialize};
 
-use crate::encoding::Stored;
+use crate::encoding::StoredState;
 
 openraft::declare_raft_types!(
     /// The types of our replicated log.
@@ -42,7 +42,7 @@ pub(crate) struct Peer {
     /// The first state of the group, at the seat that founded it. The first entry of the log names
     /// the voters. Because this state is in it, all replicas begin with the same state, and a
     /// group cannot have voters without having a record.
-    pub(crate) founding: Option<Box<Stored>>,
+    pub(crate) founding: Option<Box<StoredState>>,
 }
 
 impl Peer {

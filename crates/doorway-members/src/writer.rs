@@ -32,19 +32,19 @@ pub(crate) struct Writer {
 
 #[derive(Debug)]
 enum Job {
-    Write(Change, Done),
+    Write(Change, Completion),
     /// Close the file, and say so.
     Close(oneshot::Sender<()>),
 }
 
 /// Whom to tell that a change is on disk.
-enum Done {
+enum Completion {
     Nobody,
     Saved(oneshot::Sender<Result<(), String>>),
     Flushed(LogFlushed<TypeConfig>),
 }
 
-impl std::fmt::Debug for Done {
+impl std::fmt::Debug for Completion {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
             Self::Nobody => "Nobody",
@@ -79,18 +79,18 @@ impl Writer {
     /// Put a change into the queue. The future ends when it is on disk.
     pub(crate) fn save(&self, change: Change) -> impl Future<Output = Result<(), String>> + use<> {
         let (done, saved) = oneshot::channel();
-        self.send(change, Done::Saved(done));
+        self.send(change, Completion::Saved(done));
         async { saved.await.unwrap_or_else(|_| Err(CLOSED.to_owned())) }
     }
 
     /// Write a change before all later ones.
     pub(crate) fn write(&self, change: Change) {
-        self.send(change, Done::Nobody);
+        self.send(change, Completion::Nobody);
     }
 
     /// Write a change, and tell openraft when it is on disk.
     pub(crate) fn flush(&self, change: Change, flushed: LogFlushed<TypeConfig>) {
-        self.send(change, Done::Flushed(flushed));
+        self.send(change, Completion::Flushed(flushed));
     }
 
     /// Note how much of the log is committed. After a restart, a member then need not wait for the
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    fn send(&self, change: Change, done: Done) {
+    fn send(&self, change: Change, done: Completion) {
         if let Err(error) = self.jobs.send(Job::Write(change, done))
             && let Job::Write(_, done) = error.0
         {
@@ -124,7 +124,7 @@ impl Writer {
 
 const CLOSED: &str = "the file is closed";
 
-impl Done {
+impl Completion {
     fn tell(self, result: &Result<(), String>) {
         match self {
             Self::Nobody => {}

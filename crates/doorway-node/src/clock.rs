@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::members::Now;
+use crate::members::ClockTimes;
 
 /// The clock by which a node measures its own time. It is given to the node when it starts.
 #[derive(Clone, Copy, Debug)]
@@ -45,13 +45,13 @@ impl Clock {
     }
 
     /// The time since the clock was made, by the two clocks that leases need.
-    pub(crate) fn both(&self) -> Now {
+    pub(crate) fn both(&self) -> ClockTimes {
         let boot = self.now();
         let raw = match self {
             #[cfg(target_os = "linux")]
             Self::System { raw, .. } => doorway_protocol::Moment::raw().since(*raw),
             Self::Tokio(_) => boot,
         };
-        Now { boot, raw }
+        ClockTimes { boot, raw }
     }
 }

@@ -19,17 +19,17 @@ use crate::wait_report::WaitReport;
 /// A handle of a lock that was looked up once. Clones share it, and the node keeps the lock in
 /// memory at least as long as one of them lives.
 #[derive(Clone)]
-pub struct Handle(Arc<Pinned>);
+pub struct Handle(Arc<PinnedLock>);
 
 /// The numbers are small, because there is one of these for each lock that is held.
-struct Pinned {
+struct PinnedLock {
     node: Arc<NodeRuntime>,
     name: Name,
     shard: u32,
     slot: Slot,
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedLock {
     fn drop(&mut self) {
         self.node.shell.shard(self.shard as usize).close(self.slot);
     }
@@ -39,7 +39,7 @@ impl Handle {
     pub(crate) fn new(node: Arc<NodeRuntime>, name: Name) -> Self {
         let shard = node.shell.shard_of(&name);
         let slot = node.shell.shard(shard).open(&name);
-        Self(Arc::new(Pinned { node, name, shard: shard as u32, slot }))
+        Self(Arc::new(PinnedLock { node, name, shard: shard as u32, slot }))
     }
 
     /// The lock's name.

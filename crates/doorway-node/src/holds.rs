@@ -41,11 +41,11 @@ pub struct ClosedLock {
 /// The requests of the program to which the keeper has not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
-    holds: Mutex<Waiting<Result<(), HoldError>>>,
-    drops: Mutex<Waiting<()>>,
+    holds: Mutex<Waiters<Result<(), HoldError>>>,
+    drops: Mutex<Waiters<()>>,
 }
 
-type Waiting<T> = Vec<(Name, Fence, oneshot::Sender<T>)>;
+type Waiters<T> = Vec<(Name, Fence, oneshot::Sender<T>)>;
 
 impl Promises {
     pub(crate) fn held(&self, name: &Name, fence: Fence, refused: Option<RecordError>) {
@@ -59,7 +59,7 @@ impl Promises {
 }
 
 /// Answer all requests about one grant. A request whose future was dropped needs no answer.
-fn answer<T: Clone>(waiting: &Mutex<Waiting<T>>, name: &Name, fence: Fence, answer: &T) {
+fn answer<T: Clone>(waiting: &Mutex<Waiters<T>>, name: &Name, fence: Fence, answer: &T) {
     let of = |it: &mut (Name, Fence, _)| it.0 == *name && it.1 == fence;
     let answered: Vec<_> = waiting.lock().extract_if(.., of).collect();
     for (.., sender) in answered {

@@ -86,9 +86,9 @@ impl fmt::Debug for OnWanted {
 /// A function that answers a question of the service at another member, in bytes that only services
 /// can read. The node calls it on the thread that has read the question, so it must not wait.
 #[derive(Clone)]
-pub struct AnswerMembers(Arc<Answering>);
+pub struct AnswerMembers(Arc<AnswerFunction>);
 
-type Answering = dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync;
+type AnswerFunction = dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync;
 
 impl AnswerMembers {
     /// Answer by this function.

@@ -29,7 +29,7 @@ use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
 use crate::locks::{ClientId, KeptWord, LockCounters, Shard, ShardEffects, Slot};
-use crate::members::{self, Now};
+use crate::members::{self, ClockTimes};
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId, TooLong};
 use crate::questions::Questions;
@@ -478,7 +478,7 @@ impl NodeShell {
     }
 
     /// The time since the node started, by the two clocks that leases need.
-    pub(crate) fn both_clocks(&self) -> Now {
+    pub(crate) fn both_clocks(&self) -> ClockTimes {
         self.clock.both()
     }
 

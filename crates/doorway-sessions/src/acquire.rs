@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 
-use super::connections::Attached;
+use super::connections::AttachedSession;
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::kept::Keeper;
 use super::refusals::{gone, limit, refusal, stopping, unwritten};
@@ -19,7 +19,7 @@ const ANSWERED: usize = 1024;
 
 /// A request that has no answer yet.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Asking {
+pub(super) struct PendingAcquire {
     pub(super) session: u64,
     /// The number of the request in the session.
     pub(super) request: u64,
@@ -32,7 +32,7 @@ pub(super) struct Asking {
     pub(super) state: Progress,
 }
 
-impl Asking {
+impl PendingAcquire {
     /// Whether the node was asked to hold again what was held before it was started.
     pub(super) fn is_reclaiming(&self) -> bool {
         matches!(self.state, Progress::Reclaiming(..))
@@ -115,7 +115,8 @@ impl Sessions {
         let Ask { lock, mode, wait, .. } = ask;
         let wait = self.wait_for_keeper(id, &lock, wait);
         let state = Progress::Asked;
-        let asking = Asking { session: number, request, lock, mode, permits, numbers, state };
+        let asking =
+            PendingAcquire { session: number, request, lock, mode, permits, numbers, state };
         self.asks.insert(id, asking);
         if let Some(session) = self.open.get_mut(&number) {
             session.waiting.insert(request, id);
@@ -199,7 +200,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         self.asks.get_mut(&ask).into_iter().for_each(|asking| asking.numbers = numbers);
-        let open = |asking: &&Asking| self.open.contains_key(&asking.session);
+        let open = |asking: &&PendingAcquire| self.open.contains_key(&asking.session);
         let Some(asking) = self.asks.get(&ask).filter(open) else {
             // The request was withdrawn in the meantime, or its session has ended.
             self.forget_ask(ask, out);
@@ -334,7 +335,7 @@ impl Sessions {
     ) {
         let Some(asking) = self.asks.remove(&ask) else { return };
         self.tries.remove(&ask);
-        let Asking { session: number, request, lock, mode, permits, numbers, .. } = asking;
+        let PendingAcquire { session: number, request, lock, mode, permits, numbers, .. } = asking;
         let (held, kept) = (self.held.asked.remove(&ask), self.held.kept.remove(&ask));
         let Some(session) = self.open.get_mut(&number) else { return };
         session.waiting.remove(&request);
@@ -465,7 +466,7 @@ impl Sessions {
                 Output::Answer(_, Answer::Leased(lease)) => Some(lease.session),
                 Output::Tell(to, Reply::Granted(..)) | Output::Greet(to, ..) => {
                     self.connections.get(to).and_then(|connection| match connection.session {
-                        Attached::Open(number) => Some(number),
+                        AttachedSession::Open(number) => Some(number),
                         _ => None,
                     })
                 }

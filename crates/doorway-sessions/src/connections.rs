@@ -16,12 +16,12 @@ pub(super) struct ConnectionState {
     pub(super) remote: bool,
     /// The client, once it is known.
     pub(super) principal: Option<Arc<Principal>>,
-    pub(super) session: Attached,
+    pub(super) session: AttachedSession,
 }
 
 /// The session of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Attached {
+pub(super) enum AttachedSession {
     /// None: the client has not sent its hello, or only asks questions.
     None,
     Open(u64),
@@ -37,7 +37,8 @@ impl Sessions {
         };
         match counted {
             Ok(()) => {
-                let conn = ConnectionState { remote, principal: None, session: Attached::None };
+                let conn =
+                    ConnectionState { remote, principal: None, session: AttachedSession::None };
                 self.connections.insert(connection, conn);
             }
             Err(refusal) => out.push(Output::TurnAway(connection, refusal)),
@@ -76,7 +77,7 @@ impl Sessions {
 
     /// A client has been heard.
     pub(super) fn heard(&mut self, now: Moment, connection: Connection) {
-        if let Some(ConnectionState { session: Attached::Open(number), .. }) =
+        if let Some(ConnectionState { session: AttachedSession::Open(number), .. }) =
             self.connections.get(&connection)
             && let Some(session) = self.open.get_mut(number)
         {
@@ -89,11 +90,14 @@ impl Sessions {
         let Some(session) = self.open.get_mut(&number) else { return };
         session.newest = Some(connection);
         if let Some(old) = session.connection.replace(connection) {
-            self.connections.get_mut(&old).into_iter().for_each(|old| old.session = Attached::Over);
+            self.connections
+                .get_mut(&old)
+                .into_iter()
+                .for_each(|old| old.session = AttachedSession::Over);
             out.push(Output::Close(old));
         }
         if let Some(conn) = self.connections.get_mut(&connection) {
-            conn.session = Attached::Open(number);
+            conn.session = AttachedSession::Open(number);
         }
     }
 
@@ -111,7 +115,7 @@ impl Sessions {
         if conn.remote {
             self.forget_connection(conn.principal.as_deref());
         }
-        let Attached::Open(number) = conn.session else { return };
+        let AttachedSession::Open(number) = conn.session else { return };
         if self.stage == Stage::Stopped {
             return; // The session is left to the next process.
         }

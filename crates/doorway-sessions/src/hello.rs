@@ -24,7 +24,7 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(500);
 pub(super) const DESCRIPTION: usize = 200;
 
 /// What a client says about the session that it had.
-struct Resumed {
+struct ResumeClaim {
     number: u64,
     held: Vec<Claim>,
     waiting: BTreeSet<u64>,
@@ -141,7 +141,7 @@ impl Sessions {
                     self.open_session(now, begin, out)?;
                 }
                 let reclaimed = self.reclaim(id.0, &held, (node.is_some(), remote), out);
-                let resumed = Resumed { number: id.0, held, waiting, reclaimed };
+                let resumed = ResumeClaim { number: id.0, held, waiting, reclaimed };
                 self.resume(now, &resumed, lost, then, out);
                 id.0
             }
@@ -157,7 +157,7 @@ impl Sessions {
     fn resume(
         &mut self,
         now: Moment,
-        resumed: &Resumed,
+        resumed: &ResumeClaim,
         lost: &mut Vec<Claim>,
         then: &mut Vec<Reply>,
         out: &mut Vec<Output>,

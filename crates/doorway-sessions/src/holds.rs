@@ -24,10 +24,10 @@ use std::time::Duration;
 
 use doorway_protocol::{Code, Fence, Life, Moment, Name, Refusal, Reply};
 
-use super::acquire::{Asking, Progress};
+use super::acquire::{PendingAcquire, Progress};
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, Output};
 use super::refusals::{gone, refusal};
-use super::rewrite::Rewriting;
+use super::rewrite::SessionChange;
 use super::session::{Session, UNLIMITED};
 use super::{Sessions, same_client};
 use crate::principal::Principal;
@@ -187,7 +187,7 @@ impl Sessions {
     /// Refuse requests to which the group has not agreed in time. If it agrees after all, the node
     /// drops the hold. Grants that were restored from the ledger have no such limit.
     pub(super) fn refuse_unkept(&mut self, now: Moment, out: &mut Vec<Output>) {
-        let late = |asking: &Asking| match asking.state {
+        let late = |asking: &PendingAcquire| match asking.state {
             Progress::Holding(_, since, _) => now.since(since) >= AGREEMENT,
             _ => false,
         };
@@ -277,7 +277,7 @@ impl Sessions {
             grant.kept |= *its == fence;
         }
         let before = std::mem::replace(&mut session.ttl, ttl);
-        if !self.rewrite(number, Rewriting::Ttl { call, fence, before }, out) {
+        if !self.rewrite(number, SessionChange::Ttl { call, fence, before }, out) {
             let lease = LeaseAnswer { fence, session: number, ttl, renewed: true };
             out.push(Output::Answer(call, Answer::Leased(lease)));
         }

@@ -19,7 +19,7 @@ use super::hello::{SHORTEST, describe};
 use super::open::Begin;
 use super::promise::not_covered;
 use super::refusals::{gone, refusal, stopping};
-use super::rewrite::Rewriting;
+use super::rewrite::SessionChange;
 use super::session::{Session, UNLIMITED};
 use super::{Sessions, Stage, allowed, same_client};
 use crate::principal::{Principal, Right};
@@ -36,24 +36,24 @@ pub(super) type Key = (String, String);
 /// The requests with a lease.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Leases {
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, KnownRequest>,
     /// The calls that wait for an answer, each with its session and the number of its request.
     pub(super) calls: BTreeMap<Connection, (u64, u64)>,
 }
 
 /// A request that may be repeated.
 #[derive(Clone, Debug, Hash)]
-struct Known {
+struct KnownRequest {
     session: u64,
     /// What was asked for. A repeated request may wait for another time.
     ask: Ask,
     withdrawn: bool,
-    ended: Ended,
+    ended: LeaseEnd,
 }
 
 /// Whether the lease of a request has ended, after it was granted or withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Ended {
+enum LeaseEnd {
     No,
     /// The next tick notes the moment.
     JustNow,
@@ -141,7 +141,7 @@ impl Sessions {
             }
             let Some(session) = self.open.get_mut(&number) else { return Err(gone()) };
             let before = std::mem::replace(&mut session.ttl, ttl);
-            let change = Rewriting::Ttl { call: connection, fence, before };
+            let change = SessionChange::Ttl { call: connection, fence, before };
             if self.rewrite(number, change, out) {
                 return Ok(None);
             }
@@ -215,7 +215,7 @@ impl Sessions {
             }
             let what = match (known.withdrawn, known.ended) {
                 (true, _) => "withdrawn",
-                (false, Ended::No) => return Ok(Some(known.session)),
+                (false, LeaseEnd::No) => return Ok(Some(known.session)),
                 (false, _) => "granted, and that grant has ended",
             };
             let text = format!("the request {id:?} was {what}; choose another request_id");
@@ -229,7 +229,8 @@ impl Sessions {
             let answered = open.answered.get_or_insert_default();
             answered.insert(request, (ask.lock.clone(), fence));
         }
-        let known = Known { session, ask: ask.clone(), withdrawn: false, ended: Ended::No };
+        let known =
+            KnownRequest { session, ask: ask.clone(), withdrawn: false, ended: LeaseEnd::No };
         self.leases.known.insert(key.clone(), known);
         Ok(Some(session))
     }
@@ -314,10 +315,13 @@ impl Sessions {
         if let Some(key) = key {
             let known = &mut self.leases.known;
             if known.len() >= self.setup.limits.sessions + ENDED {
-                known.retain(|_, known| known.ended == Ended::No);
+                known.retain(|_, known| known.ended == LeaseEnd::No);
             }
             let ask = lease.ask.clone();
-            known.insert(key, Known { session: number, ask, withdrawn: false, ended: Ended::No });
+            known.insert(
+                key,
+                KnownRequest { session: number, ask, withdrawn: false, ended: LeaseEnd::No },
+            );
         }
         Ok(number)
     }
@@ -431,7 +435,7 @@ impl Sessions {
         let granted =
             session.answered.as_ref().is_some_and(|answered| answered.contains_key(&request));
         if granted || known.withdrawn {
-            known.ended = Ended::JustNow;
+            known.ended = LeaseEnd::JustNow;
         } else {
             self.leases.known.remove(key);
         }
@@ -440,12 +444,12 @@ impl Sessions {
     /// Forget requests whose lease ended some time ago.
     pub(super) fn forget_leases(&mut self, now: Moment) {
         self.leases.known.retain(|_, known| match known.ended {
-            Ended::No => true,
-            Ended::JustNow => {
-                known.ended = Ended::Since(now);
+            LeaseEnd::No => true,
+            LeaseEnd::JustNow => {
+                known.ended = LeaseEnd::Since(now);
                 true
             }
-            Ended::Since(moment) => now.since(moment) < REMEMBERED,
+            LeaseEnd::Since(moment) => now.since(moment) < REMEMBERED,
         });
     }
 }

@@ -587,9 +587,9 @@ mod tests {
     }
 
     /// A file that refuses to be written while the flag is set.
-    struct Failing(Mutex<Vec<u8>>, AtomicBool);
+    struct FailingFile(Mutex<Vec<u8>>, AtomicBool);
 
-    impl LedgerFile for &Failing {
+    impl LedgerFile for &FailingFile {
         fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
             if self.1.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -613,7 +613,7 @@ mod tests {
 
     #[test]
     fn a_record_that_could_not_be_erased_is_erased_by_the_next_sync() {
-        let file = Failing(Mutex::new(Vec::new()), AtomicBool::new(false));
+        let file = FailingFile(Mutex::new(Vec::new()), AtomicBool::new(false));
         let fails = |fails| file.1.store(fails, Ordering::Relaxed);
         let start = LedgerStart {
             boot: "boot".to_owned(),

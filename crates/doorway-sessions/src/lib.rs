@@ -73,8 +73,8 @@ use doorway_protocol::{
 
 use crate::principal::{Principal, Right};
 use crate::settings::{ClientSettings, Limits};
-use acquire::Asking;
-use connections::{Attached, ConnectionState};
+use acquire::PendingAcquire;
+use connections::{AttachedSession, ConnectionState};
 use holds::HeldLeases;
 use kept::Keeper;
 use leases::Leases;
@@ -82,7 +82,7 @@ use limits::Shares;
 use names::Names;
 use promise::Promise;
 use refusals::refusal;
-use restore::Former;
+use restore::FormerProcess;
 use session::Session;
 
 pub use promise::NodeLease;
@@ -127,7 +127,7 @@ pub struct Sessions {
     open: BTreeMap<u64, Session>,
     connections: BTreeMap<Connection, ConnectionState>,
     /// The requests for locks that have no answer yet.
-    asks: BTreeMap<AskId, Asking>,
+    asks: BTreeMap<AskId, PendingAcquire>,
     /// The grants of sessions that can live without a connection, with the numbers of these
     /// sessions. Other sessions of the same client may release and renew these grants.
     detached: BTreeMap<(Name, Fence), BTreeSet<u64>>,
@@ -136,7 +136,7 @@ pub struct Sessions {
     leases: Leases,
     /// The sessions of leases that may hold several locks, by the numbers of these leases.
     standing: BTreeMap<u64, u64>,
-    former: Former,
+    former: FormerProcess,
     places: Places,
     /// Present if the membership of the node can end.
     promise: Option<Promise>,
@@ -232,7 +232,7 @@ impl Sessions {
             shares: Shares::default(),
             leases: Leases::default(),
             standing: BTreeMap::new(),
-            former: Former::default(),
+            former: FormerProcess::default(),
             places: Places::default(),
             held: HeldLeases::default(),
             kept: BTreeMap::new(),
@@ -304,9 +304,9 @@ impl Sessions {
         self.heard(now, connection);
         let Some(conn) = self.connections.get(&connection) else { return };
         let session = match conn.session {
-            Attached::Over => return,
-            Attached::None => None,
-            Attached::Open(number) => Some(number),
+            AttachedSession::Over => return,
+            AttachedSession::None => None,
+            AttachedSession::Open(number) => Some(number),
         };
         let Some(principal) = conn.principal.clone() else { return };
         let reply = match request {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorway_protocol::{Life, Moment, Refusal, Reply, Secret};
 
 use super::Sessions;
-use super::connections::Attached;
+use super::connections::AttachedSession;
 use super::event::{EventKind, Output, ProcessId};
 use super::processes::needs_watch;
 use super::session::Session;
@@ -96,7 +96,7 @@ impl Sessions {
         let Some(session) = self.open.remove(&number) else { return };
         if let Some(connection) = session.connection {
             if let Some(conn) = self.connections.get_mut(&connection) {
-                conn.session = Attached::Over;
+                conn.session = AttachedSession::Over;
             }
             out.push(Output::Close(connection));
         }

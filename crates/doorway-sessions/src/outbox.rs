@@ -35,7 +35,7 @@ struct Pending {
 
 /// What a connection finds in its outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum OutboxState {
     /// There may be bytes.
     Open,
     /// These bytes are the last.
@@ -82,7 +82,7 @@ impl Outbox {
 
     /// Take all bytes, in exchange for a buffer that is empty. Before the greeting there are none:
     /// the node may have to wait with it.
-    pub fn take(&self, empty: &mut Vec<u8>) -> Found {
+    pub fn take(&self, empty: &mut Vec<u8>) -> OutboxState {
         let mut pending = self.0.lock();
         debug_assert!(empty.is_empty());
         if pending.greeted {
@@ -99,7 +99,7 @@ impl Outbox {
 
     /// What is there for the connection. If there is nothing, the waker is woken as soon as there
     /// is something. A connection that is busy with writing has no use for more bytes.
-    pub fn watch(&self, waker: &Waker, busy: bool) -> Option<Found> {
+    pub fn watch(&self, waker: &Waker, busy: bool) -> Option<OutboxState> {
         let mut pending = self.0.lock();
         let bytes = !busy && pending.greeted && !pending.bytes.is_empty();
         if bytes || pending.closing || pending.backlog_full {
@@ -153,11 +153,11 @@ impl Pending {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> OutboxState {
         match (self.backlog_full, self.closing) {
-            (true, _) => Found::BacklogFull,
-            (false, true) => Found::Closing,
-            (false, false) => Found::Open,
+            (true, _) => OutboxState::BacklogFull,
+            (false, true) => OutboxState::Closing,
+            (false, false) => OutboxState::Open,
         }
     }
 }
@@ -186,7 +186,7 @@ mod tests {
         let outbox = Outbox::default();
         outbox.tell(&Reply::Stopping(7));
         let mut early = Vec::new();
-        assert_eq!((outbox.take(&mut early), early.len()), (Found::Open, 0));
+        assert_eq!((outbox.take(&mut early), early.len()), (OutboxState::Open, 0));
         assert_eq!(outbox.watch(Waker::noop(), false), None, "nothing can be written yet");
         outbox.greet(&Ok(welcome()), &[Reply::Alive(1)]);
         outbox.tell(&Reply::Alive(2));
@@ -213,7 +213,7 @@ mod tests {
             assert_eq!(frames.take().unwrap(), Some(lost(number)));
         }
         (0..200_000).for_each(|number| outbox.tell(&Reply::Alive(number)));
-        assert_eq!(outbox.take(&mut Vec::new()), Found::BacklogFull);
+        assert_eq!(outbox.take(&mut Vec::new()), OutboxState::BacklogFull);
     }
 
     #[test]

@@ -26,11 +26,11 @@ pub enum Right {
 
 /// The rights of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Rights(pub Vec<Allowed>);
+pub struct Rights(pub Vec<PatternRights>);
 
 /// Rights to the locks that a pattern selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Allowed {
+pub struct PatternRights {
     /// Which locks.
     pub pattern: NamePattern,
     /// The rights to these locks.
@@ -41,14 +41,14 @@ impl Rights {
     /// All rights to all locks.
     pub fn all() -> Self {
         let may = vec![Right::Acquire, Right::Inspect, Right::Break];
-        Self(vec![Allowed { pattern: NamePattern::new("*"), may }])
+        Self(vec![PatternRights { pattern: NamePattern::new("*"), may }])
     }
 
     /// Whether the client has a right to a lock. The rights to a lock are also rights to the locks
     /// of its windows.
     pub fn may(&self, right: Right, lock: &Name) -> bool {
         let has = |lock: &Name| {
-            let matching = |allowed: &&Allowed| allowed.pattern.matches(lock);
+            let matching = |allowed: &&PatternRights| allowed.pattern.matches(lock);
             self.0.iter().filter(matching).any(|allowed| allowed.may.contains(&right))
         };
         has(lock) || Window::of(lock).is_some_and(|(name, _)| has(&name))
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_rights_to_a_lock_are_rights_to_its_windows() {
         let pattern = NamePattern::new("backup");
-        let rights = Rights(vec![Allowed { pattern, may: vec![Right::Acquire] }]);
+        let rights = Rights(vec![PatternRights { pattern, may: vec![Right::Acquire] }]);
         for (lock, may) in [
             ("backup", true),
             ("backup@1h@2026-11-17T18:00:00Z", true),

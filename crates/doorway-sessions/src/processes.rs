@@ -2,10 +2,10 @@
 
 use doorway_protocol::{Life, Moment, Reply, Secret};
 
-use super::connections::Attached;
+use super::connections::AttachedSession;
 use super::event::{Connection, Evidence, Output};
 use super::open::End;
-use super::rewrite::Rewriting;
+use super::rewrite::SessionChange;
 use super::session::Session;
 use super::{Sessions, Stage};
 
@@ -43,14 +43,15 @@ impl Sessions {
         request: u64,
         out: &mut Vec<Output>,
     ) {
-        let Some(Attached::Open(number)) = self.connections.get(&connection).map(|it| it.session)
+        let Some(AttachedSession::Open(number)) =
+            self.connections.get(&connection).map(|it| it.session)
         else {
             return;
         };
         let unseen = |session: &&mut Session| session.is_bound() && !session.holder;
         if let Some(session) = self.open.get_mut(&number).filter(unseen) {
             session.holder = true;
-            if self.rewrite(number, Rewriting::Holder { request }, out) {
+            if self.rewrite(number, SessionChange::Holder { request }, out) {
                 return;
             }
         }
@@ -59,7 +60,7 @@ impl Sessions {
 
     /// The secret of the session of a connection, and the user of its client.
     pub fn secret_of(&self, connection: Connection) -> Option<(Secret, Option<u32>)> {
-        let Attached::Open(number) = self.connections.get(&connection)?.session else {
+        let AttachedSession::Open(number) = self.connections.get(&connection)?.session else {
             return None;
         };
         let session = self.open.get(&number)?;

@@ -25,7 +25,7 @@ use std::time::Duration;
 use doorway_protocol::{Code, Life, Moment, Refusal, Reply};
 
 use super::Sessions;
-use super::connections::{Attached, ConnectionState};
+use super::connections::{AttachedSession, ConnectionState};
 use super::event::{Answer, Connection, LeaseAnswer, LeaseTime, Output};
 use super::open::End;
 use super::refusals::{gone, refusal};
@@ -208,7 +208,7 @@ impl Sessions {
             if matches!(output, Output::Tell(_, Reply::Lost(..))) {
                 let session = self.connections.get(&to).map(|connection| connection.session);
                 let session = session.and_then(|it| match it {
-                    Attached::Open(number) => self.open.get(&number),
+                    AttachedSession::Open(number) => self.open.get(&number),
                     _ => None,
                 });
                 let holds = |request| {
@@ -321,7 +321,7 @@ fn answer(
         }
         _ => return None,
     };
-    let Attached::Open(number) = connections.get(&to)?.session else { return None };
+    let AttachedSession::Open(number) = connections.get(&to)?.session else { return None };
     let Some(session) = open.get_mut(&number) else { return Some((to, Duration::ZERO)) };
     if let Output::Greet(_, greeting, _) = output
         && let Ok(welcome) = &mut **greeting

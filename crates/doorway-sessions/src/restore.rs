@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Claim, Fence, Life, Moment, Name};
 
-use super::acquire::{Asking, Progress};
+use super::acquire::{PendingAcquire, Progress};
 use super::event::{Output, ProcessId};
 use super::open::Begin;
 use super::session::{Session, UNLIMITED};
@@ -21,7 +21,7 @@ use crate::settings::ClientSettings;
 
 /// What is known about the former process.
 #[derive(Clone, Debug, Default, Hash)]
-pub(super) struct Former {
+pub(super) struct FormerProcess {
     /// The highest number of a session of the former process.
     pub(super) last: u64,
     /// The ledger may lack some sessions, so clients of other machines are believed.
@@ -45,7 +45,7 @@ enum Kind {
     Standing,
 }
 
-impl Former {
+impl FormerProcess {
     /// Is a client believed what it claims, although the ledger does not have it? The session must
     /// be one of this node: see `Sessions::check_own`.
     pub(super) fn believes(&self, number: u64, remote: bool) -> bool {
@@ -57,11 +57,11 @@ impl Sessions {
     /// Go on with what the former process left.
     pub(super) fn restore(&mut self, now: Moment, contents: LedgerContents, out: &mut Vec<Output>) {
         self.last_session = contents.last;
-        self.former = Former {
+        self.former = FormerProcess {
             last: contents.last,
             lacking: contents.lacking,
             unsettled: contents.lacking || !contents.complete,
-            ..Former::default()
+            ..FormerProcess::default()
         };
         let used: BTreeSet<u32> = contents.records.iter().map(|(place, _)| *place).collect();
         let end = used.last().map_or(1, |last| last + 1);
@@ -184,7 +184,8 @@ impl Sessions {
         let state = Progress::Reclaiming(fence, place);
         let held = (lock.clone(), fence);
         let numbers = 0;
-        let asking = Asking { session: number, request, lock, mode, permits, numbers, state };
+        let asking =
+            PendingAcquire { session: number, request, lock, mode, permits, numbers, state };
         self.asks.insert(ask, asking);
         // So that the session is not idle before the node has answered.
         if let Some(session) = self.open.get_mut(&number) {
@@ -250,8 +251,8 @@ impl Sessions {
     /// A claim that could not be written is held all the same. Until it has ended, the ledger is
     /// not complete.
     pub fn is_settled(&self) -> bool {
-        let Former { lacking, waits_for, unsettled, .. } = &self.former;
-        let claimed = |asking: &Asking| match asking.state {
+        let FormerProcess { lacking, waits_for, unsettled, .. } = &self.former;
+        let claimed = |asking: &PendingAcquire| match asking.state {
             Progress::Reclaiming(_, place) => place.is_none(),
             Progress::Writing { tell, .. } => !tell,
             _ => false,

@@ -13,7 +13,7 @@ use super::refusals::unwritten;
 
 /// A change of a session that is being written into the ledger, and who is told.
 #[derive(Clone, Debug, Hash)]
-pub(super) enum Rewriting {
+pub(super) enum SessionChange {
     /// The time to live of a lease, which was `before` until now. The answer goes to this call.
     Ttl { call: Connection, fence: Fence, before: Duration },
     /// The socket of the session's processes was seen. The client asked for that by this request.
@@ -26,7 +26,7 @@ impl Sessions {
     pub(super) fn rewrite(
         &mut self,
         number: u64,
-        change: Rewriting,
+        change: SessionChange,
         out: &mut Vec<Output>,
     ) -> bool {
         let Some(session) = self.open.get_mut(&number) else { return false };
@@ -47,7 +47,7 @@ impl Sessions {
         let Some(change) = session.rewriting.take() else { return };
         let refused = written.err().map(|error| unwritten(&error));
         match change {
-            Rewriting::Ttl { call, fence, before } => {
+            SessionChange::Ttl { call, fence, before } => {
                 let answer = match refused {
                     None => Answer::Leased(LeaseAnswer {
                         fence,
@@ -62,7 +62,7 @@ impl Sessions {
                 };
                 out.push(Output::Answer(call, answer));
             }
-            Rewriting::Holder { request } => {
+            SessionChange::Holder { request } => {
                 let reply = match refused {
                     None => Reply::Done(request),
                     Some(refusal) => {

@@ -9,7 +9,7 @@ use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 use super::event::{AskId, Connection, ProcessId};
 use super::hello::DESCRIPTION;
 use super::leases::Key;
-use super::rewrite::Rewriting;
+use super::rewrite::SessionChange;
 use super::standing::GRACE;
 use crate::ledger::{GrantRecord, Record, SessionRecord};
 use crate::principal::Principal;
@@ -60,7 +60,7 @@ pub(super) struct Session {
     /// The place of the session in the ledger.
     pub(super) place: Option<u32>,
     /// A change that is being written into the ledger.
-    pub(super) rewriting: Option<Rewriting>,
+    pub(super) rewriting: Option<SessionChange>,
     /// Whether this is a lease that may hold several locks: see `standing`.
     pub(super) standing: bool,
     /// Whether such a lease has lost a lock. Its client learns that by its next heartbeat, which

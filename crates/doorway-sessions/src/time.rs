@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorway_protocol::{Life, Moment, Reply};
 
-use super::acquire::{Asking, Progress};
+use super::acquire::{PendingAcquire, Progress};
 use super::event::{AskId, Output};
 use super::open::End;
 use super::refusals::stopping;
@@ -91,7 +91,7 @@ impl Sessions {
         self.stage = Stage::Stopped;
         // What is granted and was not told is given back. Without a time to live, the next process
         // would keep a lock for ever of which nobody knows.
-        let untold = |asking: &Asking| matches!(asking.state, Progress::Holding(..));
+        let untold = |asking: &PendingAcquire| matches!(asking.state, Progress::Holding(..));
         let untold: Vec<AskId> =
             self.asks.iter().filter(|(_, it)| untold(it)).map(|(ask, _)| *ask).collect();
         for ask in untold {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_protocol::Fence;
 
-use crate::client::{Client, Held};
+use crate::client::{Client, HeldGrant};
 use crate::context::Context;
 use crate::settings::Kind;
 
@@ -14,7 +14,7 @@ pub(crate) struct Book {
     kind: Kind,
     /// The clients that entered and have not left. Each believes that it is inside, unless its
     /// clock says otherwise.
-    inside: Vec<(usize, Held)>,
+    inside: Vec<(usize, HeldGrant)>,
     /// The highest fences of exclusive and of shared grants.
     exclusive: Option<Fence>,
     shared: Option<Fence>,
@@ -28,7 +28,7 @@ pub(crate) struct Book {
     broken: BTreeMap<(usize, Fence), u64>,
     /// The grants without end of which clients were told, until the clients give them up or they
     /// are broken. They are held even if their clients do not exist any more.
-    endless: BTreeMap<(usize, Fence), Held>,
+    endless: BTreeMap<(usize, Fence), HeldGrant>,
     /// The grants without end of which somebody was told that they have ended, each with the last
     /// member of the group at that time.
     ended: BTreeMap<(usize, Fence), u64>,
@@ -50,7 +50,7 @@ impl Book {
     }
 
     /// A client is told that it holds the lock.
-    pub(crate) fn enter(&mut self, context: &mut Context, client: usize, held: Held) {
+    pub(crate) fn enter(&mut self, context: &mut Context, client: usize, held: HeldGrant) {
         let fence = held.fence;
         // A client that keeps a lock enters again by itself, until it is told that it was broken.
         // An operator may break a lock without end while its client is being told of it.
@@ -85,7 +85,7 @@ impl Book {
 
     /// A client writes to the store that the lock protects. False if the store refuses that. Locks
     /// with permits protect no store, and shared holders only read.
-    pub(crate) fn write(&mut self, held: Held) -> bool {
+    pub(crate) fn write(&mut self, held: HeldGrant) -> bool {
         if matches!(self.kind, Kind::Permits(_)) || held.shared {
             return true;
         }
@@ -153,12 +153,12 @@ impl Book {
     }
 
     /// The clients that believe that they are inside.
-    pub(crate) fn inside(&self) -> &[(usize, Held)] {
+    pub(crate) fn inside(&self) -> &[(usize, HeldGrant)] {
         &self.inside
     }
 
     /// The grants without end whose clients do not exist any more.
-    pub(crate) fn left_behind(&self) -> impl Iterator<Item = (usize, Held)> {
+    pub(crate) fn left_behind(&self) -> impl Iterator<Item = (usize, HeldGrant)> {
         let endless = self.endless.iter().map(|((client, _), held)| (*client, *held));
         endless.filter(|it| !self.inside.contains(it))
     }
@@ -178,7 +178,7 @@ impl Book {
         let name = context.settings.locks[lock].name.clone();
         // A client that runs has noticed what its clock says. A suspended one will notice it when
         // it runs again, so its clock is read here. A client whose grant was broken will be told.
-        let believes = |(client, held): &&(usize, Held)| {
+        let believes = |(client, held): &&(usize, HeldGrant)| {
             let broken = self.broken.contains_key(&(*client, held.first));
             let client = &clients[*client];
             let noticed = client.paused < context.now || client.believes(context.now, &name, *held);

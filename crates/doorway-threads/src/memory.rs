@@ -124,7 +124,7 @@ macro_rules! shared {
             clippy::upper_case_acronyms,
             reason = "the variants number the constants and are named like them"
         )]
-        enum Declared { $($constant),+ }
+        enum RegisterOrder { $($constant),+ }
 
         $($crate::shared!(@constant $(#[doc = $about])* $constant $([$($length)+])?);)+
 
@@ -137,11 +137,11 @@ macro_rules! shared {
     };
     (@constant $(#[$doc:meta])* $constant:ident) => {
         $(#[$doc])*
-        const $constant: $crate::Register = $crate::Array(Declared::$constant as usize).of(0);
+        const $constant: $crate::Register = $crate::Array(RegisterOrder::$constant as usize).of(0);
     };
     (@constant $(#[$doc:meta])* $constant:ident [$($length:tt)+]) => {
         $(#[$doc])*
-        const $constant: $crate::Array = $crate::Array(Declared::$constant as usize);
+        const $constant: $crate::Array = $crate::Array(RegisterOrder::$constant as usize);
     };
     (@length) => { $crate::Length::One };
     (@length [n]) => { $crate::Length::Each };

@@ -15,7 +15,7 @@
 /// let [left, _right] = room.split().unwrap();
 /// let doubled = left.clone();
 /// ```
-struct Doubled;
+struct SeatClone;
 
 /// A seat cannot be shared.
 ///
@@ -29,7 +29,7 @@ struct Doubled;
 /// fn shared<T: Sync>() {}
 /// shared::<OwnedSeat<Peterson, u32>>();
 /// ```
-struct Shared;
+struct SharedSeat;
 
 /// A seat cannot be locked twice.
 ///
@@ -49,7 +49,7 @@ struct Shared;
 /// let two = left.lock();
 /// drop(one);
 /// ```
-struct Twice;
+struct SecondLock;
 
 /// The seats of a room cannot be borrowed twice.
 ///
@@ -67,7 +67,7 @@ struct Twice;
 /// let [mut again, _] = room.split().unwrap();
 /// drop(left.lock());
 /// ```
-struct GivenTwice;
+struct SecondSplit;
 
 /// No lock can be made of a refuted algorithm.
 ///
@@ -79,7 +79,7 @@ struct GivenTwice;
 /// # use doorway_threads::{Room, algorithms::{hyman::Hyman, peterson::Peterson}};
 /// let room: Room<Hyman, u32> = Room::new(2, 0).unwrap();
 /// ```
-struct Refuted;
+struct RefutedRoom;
 
 /// An algorithm in which a process cannot give up has no `try_lock`.
 ///
@@ -95,7 +95,7 @@ struct Refuted;
 /// let [mut left, _right] = room.split().unwrap();
 /// left.try_lock();
 /// ```
-struct Tries;
+struct TryLock;
 
 /// A value that cannot be sent cannot be reached from other threads.
 ///
@@ -109,4 +109,4 @@ struct Tries;
 /// fn shared<T: Sync>() {}
 /// shared::<Room<Peterson, std::rc::Rc<u32>>>();
 /// ```
-struct Unsendable;
+struct UnsendableValue;

@@ -44,7 +44,7 @@ pub(crate) struct CaseArgs {
     withdraw: bool,
     /// Search for violations of this property alone, and ignore others
     #[arg(long, value_name = "WHAT", conflicts_with = "history")]
-    property: Option<Alone>,
+    property: Option<LoneProperty>,
     /// Record a history and check one property more: that fences grow, that requests are served in
     /// the order in which they happened, or that they cost as many messages as claimed
     #[arg(long, value_name = "WHAT", value_parser = names::histories())]
@@ -62,7 +62,7 @@ pub(crate) struct CaseArgs {
 
 /// A property that can be searched for alone.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Alone {
+enum LoneProperty {
     Exclusion,
     Refusal,
     Stuck,
@@ -134,9 +134,9 @@ impl CaseArgs {
         if let Some(alone) = self.property {
             case.waiting = false;
             case.targets = SearchTargets {
-                together: matches!(alone, Alone::Exclusion),
-                refusals: matches!(alone, Alone::Refusal),
-                stuck: matches!(alone, Alone::Stuck),
+                together: matches!(alone, LoneProperty::Exclusion),
+                refusals: matches!(alone, LoneProperty::Refusal),
+                stuck: matches!(alone, LoneProperty::Stuck),
             };
         }
         case.limit = self.limit;

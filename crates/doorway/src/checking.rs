@@ -52,7 +52,7 @@ pub(crate) enum Stop {
 }
 
 /// The result of a check, and how long it took.
-pub(crate) struct Checked {
+pub(crate) struct CheckOutcome {
     pub(crate) report: Report,
     /// The worlds that were known at the beginning: none, unless an earlier check goes on.
     pub(crate) known_before: u64,
@@ -129,7 +129,7 @@ fn rounded(number: u64) -> String {
 }
 
 /// Check a case in at most this many gigabytes of memory.
-pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Checked {
+pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> CheckOutcome {
     let run = |watch: &mut Watch<'_>| Ok::<_, Infallible>(case.run(watch));
     let Ok(checked) = watched(case, gigabytes, interrupt, false, run);
     checked
@@ -141,7 +141,7 @@ pub(crate) fn resume(
     file: &Path,
     gigabytes: u64,
     interrupt: &Interrupt,
-) -> anyhow::Result<Checked> {
+) -> anyhow::Result<CheckOutcome> {
     let shown = file.display();
     let run = |watch: &mut Watch<'_>| case.resume(file, watch);
     watched(case, gigabytes, interrupt, true, run).map_err(|error| match error {
@@ -165,7 +165,7 @@ fn watched<E>(
     interrupt: &Interrupt,
     mut goes_on: bool,
     run: impl FnOnce(&mut Watch<'_>) -> Result<Report, E>,
-) -> Result<Checked, E> {
+) -> Result<CheckOutcome, E> {
     let most = gigabytes.saturating_mul(1_000_000_000);
     let name = case.algorithm.info().name;
     let mut meter = SearchMeter::new(name, "worlds");
@@ -184,7 +184,7 @@ fn watched<E>(
     })?;
     let stop = (report.verdict == Verdict::NotExhausted).then_some(stop);
     let seconds = meter.seconds();
-    Ok(Checked { report, known_before: meter.known_before, seconds, stop })
+    Ok(CheckOutcome { report, known_before: meter.known_before, seconds, stop })
 }
 
 #[cfg(test)]

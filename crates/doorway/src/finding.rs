@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorway_core::{Fault, Formula, Info};
-use doorway_lab::check::{Case, Property, SearchTargets, Verdict, Waiting, unconfirmed};
+use doorway_lab::check::{Case, Property, SearchTargets, Verdict, WaitBounds, unconfirmed};
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::refutations::{self, Refutation};
 use doorway_lab::script::{self, Outcome};
@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::checking::{Checked, Stop, rate};
+use crate::checking::{CheckOutcome, Stop, rate};
 use crate::commands::list::channel;
 use crate::failure::NotExhausted;
 use crate::table::Table;
@@ -24,7 +24,7 @@ pub(crate) struct Finding {
     pub(crate) case: Case,
     /// How often each requesting node asks.
     pub(crate) acquires: u32,
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckOutcome,
     /// The steps that lead to the violation, if there is one.
     pub(crate) story: Option<Counterexample>,
 }
@@ -67,7 +67,7 @@ impl Finding {
         info: &'static Info,
         case: Case,
         acquires: u32,
-        checked: Checked,
+        checked: CheckOutcome,
         options: &str,
     ) -> anyhow::Result<Self> {
         if let Verdict::Unconfirmed { steps } = checked.report.verdict {
@@ -171,7 +171,7 @@ impl Finding {
 
     /// The result as JSON.
     pub(crate) fn record(&self) -> Record<'_> {
-        let Checked { report, seconds, .. } = &self.checked;
+        let CheckOutcome { report, seconds, .. } = &self.checked;
         let name = |fault: &Fault| Fault::ALL.iter().find(|(_, known)| known == fault);
         let waiting = report.waiting;
         let messages = waiting.and_then(|waiting| waiting.messages);
@@ -208,7 +208,7 @@ impl Finding {
 
     /// Print the verdict and the figures.
     pub(crate) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Checked { report, known_before, seconds, .. } = &self.checked;
+        let CheckOutcome { report, known_before, seconds, .. } = &self.checked;
         let verdict = match self.refuted_elsewhere() {
             None => self.verdict().to_owned(),
             Some(Refutation { fails, .. }) => {
@@ -318,7 +318,7 @@ impl Finding {
     }
 
     /// The numbers of messages, beside those that are claimed.
-    fn messages(&self, waiting: Waiting) -> String {
+    fn messages(&self, waiting: WaitBounds) -> String {
         let Some((least, most)) = waiting.messages else {
             return "runs do not end, so their messages are not counted".to_owned();
         };

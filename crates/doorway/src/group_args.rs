@@ -116,12 +116,12 @@ pub(crate) struct BeginArgs {
     /// Choose how a token algorithm comes by its token: node 1 has it (node-1), or one pass of
     /// ricart-agrawala makes it (one-pass); raymond-echo makes it by a wave [default: node-1]
     #[arg(long, value_name = "HOW")]
-    pub(crate) begin: Option<Begin>,
+    pub(crate) begin: Option<TokenOrigin>,
 }
 
 /// Where the token comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Begin {
+pub(crate) enum TokenOrigin {
     #[value(name = "node-1")]
     NodeOne,
     OnePass,
@@ -136,7 +136,7 @@ impl BeginArgs {
             (Some(_), Kind::Central | Kind::Permission | Kind::Quorum) => {
                 Err(Usage(format!("{name} has no token, so it has no use for --begin")))
             }
-            (Some(Begin::NodeOne), _) if entry.info.needs != Needs::Graph => {
+            (Some(TokenOrigin::NodeOne), _) if entry.info.needs != Needs::Graph => {
                 Ok(AnyAlgorithm::from(entry))
             }
             (Some(_), _) => AnyAlgorithm::by_one_pass(name).ok_or_else(|| {
@@ -147,7 +147,7 @@ impl BeginArgs {
 
     /// Whether one pass of `ricart-agrawala` makes the token.
     pub(crate) fn is_one_pass(self) -> bool {
-        self.begin == Some(Begin::OnePass)
+        self.begin == Some(TokenOrigin::OnePass)
     }
 
     /// The choice as an option of a script's `run` command, after a blank.

@@ -17,7 +17,7 @@ use crate::commands::problems::problem::{self, Problem};
 
 /// Parses one of a list of names into the value that it stands for.
 #[derive(Clone)]
-pub(crate) struct Named<T> {
+pub(crate) struct NameParser<T> {
     /// The kind of thing that is named, as in "no algorithm is called ...".
     what: &'static str,
     /// The command that shows them all.
@@ -64,41 +64,41 @@ fn among_problems(name: &str) -> Option<String> {
 }
 
 /// The algorithms between nodes.
-pub(crate) fn algorithms() -> Named<&'static Entry> {
+pub(crate) fn algorithms() -> NameParser<&'static Entry> {
     let all = ALL.iter().map(|entry| (entry.info.name, entry)).collect();
     let elsewhere = |name: &str| between_threads(name).or_else(|| among_problems(name));
-    Named { what: "algorithm", shown_by: "doorway list", all, elsewhere }
+    NameParser { what: "algorithm", shown_by: "doorway list", all, elsewhere }
 }
 
 /// The algorithms between threads.
-pub(crate) fn thread_algorithms() -> Named<&'static doorway_threads::algorithms::Entry> {
+pub(crate) fn thread_algorithms() -> NameParser<&'static doorway_threads::algorithms::Entry> {
     let all = doorway_threads::algorithms::ALL.iter().map(|entry| (entry.info.name, entry));
     let elsewhere = |name: &str| between_nodes(name).or_else(|| among_problems(name));
     let shown_by = "doorway threads list";
-    Named { what: "algorithm", shown_by, all: all.collect(), elsewhere }
+    NameParser { what: "algorithm", shown_by, all: all.collect(), elsewhere }
 }
 
 /// The problems besides mutual exclusion.
-pub(crate) fn problems() -> Named<Problem> {
+pub(crate) fn problems() -> NameParser<Problem> {
     let all = problem::all().into_iter().map(|problem| (problem.name, problem)).collect();
     let elsewhere = |name: &str| between_nodes(name).or_else(|| between_threads(name));
-    Named { what: "problem", shown_by: "doorway problems list", all, elsewhere }
+    NameParser { what: "problem", shown_by: "doorway problems list", all, elsewhere }
 }
 
 /// The algorithms of both families.
-pub(crate) fn explained() -> Named<Subject> {
+pub(crate) fn explained() -> NameParser<Subject> {
     let nodes = ALL.iter().map(|entry| (entry.info.name, Subject::Nodes(entry)));
     let threads = doorway_threads::algorithms::ALL.iter();
     let threads = threads.map(|entry| (entry.info.name, Subject::Threads(entry)));
     let all = nodes.chain(threads).collect();
     let shown_by = "doorway list` or `doorway threads list";
-    Named { what: "algorithm", shown_by, all, elsewhere: among_problems }
+    NameParser { what: "algorithm", shown_by, all, elsewhere: among_problems }
 }
 
 /// The quorum constructions.
-pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
+pub(crate) fn quorum_kinds() -> NameParser<quorums::Kind> {
     let all = quorums::Kind::ALL.map(|kind| (kind.name(), kind)).into();
-    Named {
+    NameParser {
         what: "quorum construction",
         shown_by: "doorway help quorums",
         all,
@@ -108,7 +108,7 @@ pub(crate) fn quorum_kinds() -> Named<quorums::Kind> {
 
 /// Parses how quorums are made: the name of a construction, or the sets themselves.
 #[derive(Clone)]
-pub(crate) struct QuorumPlans(Named<quorums::Kind>);
+pub(crate) struct QuorumPlans(NameParser<quorums::Kind>);
 
 /// The quorum constructions, and quorums by hand.
 pub(crate) fn quorum_plans() -> QuorumPlans {
@@ -138,9 +138,9 @@ impl TypedValueParser for QuorumPlans {
 }
 
 /// The properties of a history that can be checked.
-pub(crate) fn histories() -> Named<History> {
+pub(crate) fn histories() -> NameParser<History> {
     let all = History::ALL.into();
-    Named { what: "history", shown_by: "doorway help check", all, elsewhere: nowhere_else }
+    NameParser { what: "history", shown_by: "doorway help check", all, elsewhere: nowhere_else }
 }
 
 /// Accepts any name of a story; the shell completes the known ones.
@@ -166,14 +166,14 @@ impl TypedValueParser for StoryNames {
 }
 
 /// The tables of the papers.
-pub(crate) fn papers() -> Named<paper::Choice> {
+pub(crate) fn papers() -> NameParser<paper::Choice> {
     let mut all: Vec<_> =
         papers::ALL.iter().map(|paper| (paper.name, paper::Choice::One(paper))).collect();
     all.push(("all", paper::Choice::All));
-    Named { what: "table", shown_by: "doorway paper", all, elsewhere: nowhere_else }
+    NameParser { what: "table", shown_by: "doorway paper", all, elsewhere: nowhere_else }
 }
 
-impl<T: Clone + Send + Sync + 'static> Named<T> {
+impl<T: Clone + Send + Sync + 'static> NameParser<T> {
     fn find(&self, name: &str) -> Result<T, String> {
         if let Some((_, value)) = self.all.iter().find(|(known, _)| *known == name) {
             return Ok(value.clone());
@@ -188,7 +188,7 @@ impl<T: Clone + Send + Sync + 'static> Named<T> {
     }
 }
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Named<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for NameParser<T> {
     type Value = T;
 
     fn parse_ref(&self, command: &Command, _: Option<&Arg>, text: &OsStr) -> Result<T, Error> {

@@ -32,7 +32,7 @@ const MOST_IN_A_CELL: u64 = 200_000;
 const GIGABYTES: u64 = 6;
 
 const CHECKED: &str = "\
-# What was checked
+# EventKind was checked
 
 Written by `doorway check --table`. A *world* is the state of all nodes and of all messages in
 transit. Every algorithm runs over the channels it assumes, without faults, and the checker visits
@@ -119,7 +119,7 @@ the crashed node, every vote is at its voter again, and clients that wait ask an
 ";
 
 const ASSUMED: &str = "\
-# What is assumed
+# EventKind is assumed
 
 Written by `doorway check --assumptions`. Each algorithm is checked over channels that keep the
 order of messages and over channels that do not; without a fault, and with one: a lost message, a
@@ -271,7 +271,7 @@ fn histories(
 }
 
 /// Run a check. If Ctrl-C ends it, the page ends too.
-fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::Checked> {
+fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::CheckOutcome> {
     let case = Case { threads: checking::cores(), ..case };
     let checked = checking::check(&case, GIGABYTES, interrupt);
     ensure_going(interrupt)?;
@@ -283,7 +283,7 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
     if interrupt.is_raised() { Err(stopped()) } else { Ok(()) }
 }
 
-fn row(info: &Info, attempt: &Attempt, checked: &checking::Checked) -> Vec<String> {
+fn row(info: &Info, attempt: &Attempt, checked: &checking::CheckOutcome) -> Vec<String> {
     let counts = census::counts(info, attempt, &checked.report, checked.seconds);
     census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
 }

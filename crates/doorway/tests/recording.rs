@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doorway_lab::recording::{self, File, Recording};
-use doorway_lab::trace::What;
+use doorway_lab::trace::EventKind;
 use doorway_node::{Config, Node};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -41,7 +41,7 @@ fn read(configs: &[Config], lock: &str) -> Recording {
     recording::read(&files(configs), Some(lock)).expect("a recording")
 }
 
-fn count(recording: &Recording, what: impl Fn(&What) -> bool) -> u64 {
+fn count(recording: &Recording, what: impl Fn(&EventKind) -> bool) -> u64 {
     recording.trace.events.iter().filter(|event| what(&event.what)).count() as u64
 }
 
@@ -90,10 +90,10 @@ async fn what_is_recorded_is_what_was_counted() {
             received += counts.received;
             grants += counts.grants - counts.handovers;
         }
-        assert_eq!(count(&recording, |what| matches!(what, What::Send { .. })), sent);
-        assert_eq!(count(&recording, |what| matches!(what, What::Receive { .. })), received);
-        assert_eq!(count(&recording, |what| *what == What::Enter), grants, "{algorithm}");
-        assert_eq!(count(&recording, |what| *what == What::Release), grants);
+        assert_eq!(count(&recording, |what| matches!(what, EventKind::Send { .. })), sent);
+        assert_eq!(count(&recording, |what| matches!(what, EventKind::Receive { .. })), received);
+        assert_eq!(count(&recording, |what| *what == EventKind::Enter), grants, "{algorithm}");
+        assert_eq!(count(&recording, |what| *what == EventKind::Release), grants);
     }
 }
 
@@ -137,9 +137,9 @@ async fn a_recording_goes_on_across_views_and_restarts() {
     story(&configs).await;
     let recording = read(&configs, "orders");
     assert_eq!(recording.violation, None);
-    let inside = |what: &What| matches!(what, What::View { held: 1, .. });
+    let inside = |what: &EventKind| matches!(what, EventKind::View { held: 1, .. });
     assert_eq!(count(&recording, inside), 1, "the first node keeps its lock");
-    assert_eq!(count(&recording, |what| *what == What::Enter), 5);
+    assert_eq!(count(&recording, |what| *what == EventKind::Enter), 5);
     let several = recording::read(&files(&configs), None).expect_err("there are two locks");
     assert!(several.to_string().contains("orders, stock"), "{several}");
 }
@@ -186,7 +186,7 @@ async fn a_recording_that_is_too_slow_ends_and_holds_up_nothing() {
     let files = [File { name: "pipe".to_owned(), text }];
     let recording = recording::read(&files, None).expect("what there is can be read");
     assert_eq!(recording.violation, None);
-    let entries = count(&recording, |what| *what == What::Enter);
+    let entries = count(&recording, |what| *what == EventKind::Enter);
     assert!((1..visits).contains(&entries), "{entries}");
 }
 
@@ -300,16 +300,17 @@ fn every_line_counts() {
 }
 
 /// The entries and exits of each node, in order.
-fn visits(recording: &Recording) -> Vec<Vec<&What>> {
+fn visits(recording: &Recording) -> Vec<Vec<&EventKind>> {
     let node = |node| {
         let own = recording.trace.events.iter().filter(move |event| event.node.0 == node);
-        own.map(|event| &event.what).filter(|what| matches!(what, What::Enter | What::Release))
+        own.map(|event| &event.what)
+            .filter(|what| matches!(what, EventKind::Enter | EventKind::Release))
     };
     (0..recording.trace.size).map(|number| node(number).collect()).collect()
 }
 
 /// Does `part` have nothing that `whole` has not, in the same order?
-fn is_within(part: &[&What], whole: &[&What]) -> bool {
+fn is_within(part: &[&EventKind], whole: &[&EventKind]) -> bool {
     let mut rest = whole.iter();
     part.iter().all(|what| rest.any(|other| other == what))
 }

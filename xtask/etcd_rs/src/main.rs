@@ -18,13 +18,13 @@ use etcd_client::{
 };
 use tokio::time::timeout;
 
-type Done<T = ()> = Result<T, Box<dyn Error>>;
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Longer than anything may take.
 const LONG: Duration = Duration::from_secs(20);
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Done {
+async fn main() -> Outcome {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
@@ -38,7 +38,7 @@ async fn main() -> Done {
     Ok(())
 }
 
-async fn connect(endpoints: &str, place: &Path) -> Done<Client> {
+async fn connect(endpoints: &str, place: &Path) -> Outcome<Client> {
     let read = |name| read_to_string(place.join(name));
     let tls = TlsOptions::new()
         .ca_certificate(Certificate::from_pem(read("ca.crt")?))
@@ -48,7 +48,7 @@ async fn connect(endpoints: &str, place: &Path) -> Done<Client> {
     Ok(Client::connect(endpoints, Some(options)).await?)
 }
 
-fn fence(lock: &LockResponse) -> Done<i64> {
+fn fence(lock: &LockResponse) -> Outcome<i64> {
     Ok(lock.header().ok_or("a response without a header")?.revision())
 }
 
@@ -59,7 +59,7 @@ async fn lock(client: &mut Client, name: &str) -> Result<(i64, LockResponse), Et
     Ok((lease, lock))
 }
 
-async fn enter(client: &mut Client, log: &str, name: &str) -> Done {
+async fn enter(client: &mut Client, log: &str, name: &str) -> Outcome {
     let (lease, lock) = lock(client, "shared").await?;
     let fence = fence(&lock)?;
     let mut log = OpenOptions::new().append(true).create(true).open(log)?;
@@ -71,12 +71,12 @@ async fn enter(client: &mut Client, log: &str, name: &str) -> Done {
     Ok(())
 }
 
-fn note(log: &mut File, what: &str, fence: i64, name: &str) -> Done {
+fn note(log: &mut File, what: &str, fence: i64, name: &str) -> Outcome {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     Ok(log.write_all(format!("{what} {fence} {now} {name}\n").as_bytes())?)
 }
 
-async fn check(endpoints: &str, place: &Path) -> Done {
+async fn check(endpoints: &str, place: &Path) -> Outcome {
     let mut one = connect(endpoints, place).await?;
     let mut other = connect(endpoints, place).await?;
     locks(&mut one, &mut other).await?;
@@ -89,7 +89,7 @@ async fn check(endpoints: &str, place: &Path) -> Done {
 }
 
 /// A client that waits gets the lock when it is released, with a higher fence.
-async fn locks(one: &mut Client, other: &mut Client) -> Done {
+async fn locks(one: &mut Client, other: &mut Client) -> Outcome {
     let (lease, mine) = lock(one, "k").await?;
     let (another, yours) = {
         let mut waiting = pin!(lock(other, "k"));
@@ -105,7 +105,7 @@ async fn locks(one: &mut Client, other: &mut Client) -> Done {
 }
 
 /// A lease that is kept alive has all its time, and the lock of a revoked lease is free.
-async fn leases(one: &mut Client, other: &mut Client) -> Done {
+async fn leases(one: &mut Client, other: &mut Client) -> Outcome {
     let (lease, _) = lock(one, "k").await?;
     let (mut keeper, mut answers) = one.lease_keep_alive(lease).await?;
     keeper.keep_alive().await?;
@@ -121,7 +121,7 @@ async fn leases(one: &mut Client, other: &mut Client) -> Done {
     Ok(())
 }
 
-async fn elections(one: &mut Client, other: &mut Client) -> Done {
+async fn elections(one: &mut Client, other: &mut Client) -> Outcome {
     let lease = one.lease_grant(5, None).await?.id();
     let mut elected = one.campaign("boss", "me", lease).await?;
     let leader = elected.take_leader().ok_or("no leader")?;
@@ -134,7 +134,7 @@ async fn elections(one: &mut Client, other: &mut Client) -> Done {
 }
 
 /// A key that exists only once, as programs without the lock service do it.
-async fn transactions(client: &mut Client) -> Done {
+async fn transactions(client: &mut Client) -> Outcome {
     let lease = client.lease_grant(5, None).await?.id();
     let absent = || Compare::create_revision("once", CompareOp::Equal, 0);
     let put = || TxnOp::put("once", "me", Some(PutOptions::new().with_lease(lease)));

@@ -8,7 +8,7 @@ use doorway_protocol::{
 };
 
 use super::lease::OpenSession;
-use super::{Answer, Event, Grant, Kept, Phase, SessionMachine};
+use super::{Answer, Event, Grant, KeptLock, Phase, SessionMachine};
 
 /// The version of the protocol since which nodes look for the holders of sessions.
 const HOLDERS: u16 = 2;
@@ -303,7 +303,7 @@ impl SessionMachine {
         }
         self.grants.insert((fence, ask.lock.clone()), grant);
         if spare > 0 {
-            self.kept.insert(ask.lock.clone(), Kept::new(grant, spare));
+            self.kept.insert(ask.lock.clone(), KeptLock::new(grant, spare));
         }
         self.events.push_back(Event::Granted { number, lock: ask.lock, fence });
     }

@@ -25,7 +25,7 @@ const OUTSIDE: usize = 64;
 
 /// A lock that the client keeps.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(super) struct Kept {
+pub(super) struct KeptLock {
     /// The grant of the last entry.
     pub(super) grant: Grant,
     /// How many fences of the range are left.
@@ -36,7 +36,7 @@ pub(super) struct Kept {
     turn: u64,
 }
 
-impl Kept {
+impl KeptLock {
     pub(super) fn new(grant: Grant, more: u32) -> Self {
         Self { grant, left: more, inside: true, turn: 0 }
     }
@@ -69,7 +69,8 @@ impl SessionMachine {
         if self.kept.is_empty() || !self.may_reenter(now) {
             return false;
         }
-        let entry = |kept: &&mut Kept| kept.inside && kept.left > 0 && kept.grant.fence == fence;
+        let entry =
+            |kept: &&mut KeptLock| kept.inside && kept.left > 0 && kept.grant.fence == fence;
         let Some(kept) = self.kept.get_mut(lock).filter(entry) else { return false };
         kept.inside = false;
         self.turns += 1;
@@ -170,7 +171,7 @@ impl SessionMachine {
     }
 
     /// Do not keep a lock any more, without telling the node.
-    pub(super) fn forget_kept(&mut self, lock: &Name) -> Option<Kept> {
+    pub(super) fn forget_kept(&mut self, lock: &Name) -> Option<KeptLock> {
         let kept = self.kept.remove(lock)?;
         self.outside -= usize::from(!kept.inside);
         Some(kept)

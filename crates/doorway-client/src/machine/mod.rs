@@ -54,7 +54,7 @@ use doorway_protocol::{
 };
 
 pub use self::event::{Answer, Event};
-use self::kept::Kept;
+use self::kept::KeptLock;
 use self::lease::OpenSession;
 pub use self::lease::State;
 use self::pending::Pending;
@@ -111,7 +111,7 @@ pub struct SessionMachine {
     /// The grants that we hold.
     grants: BTreeMap<(Fence, Name), Grant>,
     /// The locks that we keep until somebody else wants them, inside and outside.
-    kept: BTreeMap<Name, Kept>,
+    kept: BTreeMap<Name, KeptLock>,
     /// How many of them we are outside of.
     outside: usize,
     /// How many times we have left a lock and kept it.

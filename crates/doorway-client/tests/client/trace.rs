@@ -79,7 +79,7 @@ struct Run {
     /// What the machine has sent on this connection and the node has not read.
     frames: Frames,
     /// What was said so far on this connection.
-    said: Said,
+    said: GreetingStage,
     /// The requests on this connection that have no answer.
     asked: Vec<Request>,
     /// What the client claimed when it resumed its session.
@@ -104,7 +104,7 @@ struct Run {
 
 /// How far the greeting on a connection has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum GreetingStage {
     Nothing,
     Magic,
     /// The client has greeted.
@@ -140,7 +140,7 @@ impl Run {
             machine: SessionMachine::new(setup, Moment(0)),
             now: 0,
             frames: Frames::default(),
-            said: Said::Nothing,
+            said: GreetingStage::Nothing,
             asked: Vec::new(),
             claimed: Vec::new(),
             resumes: false,
@@ -248,7 +248,7 @@ impl Run {
         self.input("disconnect");
         self.machine.disconnected(self.moment());
         self.frames = Frames::default();
-        self.said = Said::Nothing;
+        self.said = GreetingStage::Nothing;
         self.asked.clear();
     }
 
@@ -312,18 +312,18 @@ impl Run {
     fn answer(&mut self) {
         let mut bytes = Vec::new();
         match self.said {
-            Said::Hello => {
+            GreetingStage::Hello => {
                 put(&self.greeting(), &mut bytes);
-                self.said = Said::Greeted;
+                self.said = GreetingStage::Greeted;
             }
-            Said::Greeted => {
+            GreetingStage::Greeted => {
                 let count = 1 + self.dice.below(2);
                 for _ in 0..count {
                     let reply = self.reply();
                     put(&reply, &mut bytes);
                 }
             }
-            Said::Nothing | Said::Magic => {}
+            GreetingStage::Nothing | GreetingStage::Magic => {}
         }
         if self.dice.one_in(60) {
             let garbage: [&[u8]; 4] =
@@ -463,20 +463,20 @@ impl Run {
 
     /// Let the node read what was sent.
     fn read(&mut self) {
-        if self.said == Said::Nothing && self.frames.magic().expect("magic") {
-            self.said = Said::Magic;
+        if self.said == GreetingStage::Nothing && self.frames.magic().expect("magic") {
+            self.said = GreetingStage::Magic;
         }
-        if self.said == Said::Magic
+        if self.said == GreetingStage::Magic
             && let Some(hello) = self.frames.take::<Hello>().expect("a greeting")
         {
-            self.said = Said::Hello;
+            self.said = GreetingStage::Hello;
             self.resumes = false;
             self.claimed.clear();
             if let Opening::Resume { held, .. } = hello.opening {
                 (self.resumes, self.claimed) = (true, held);
             }
         }
-        while matches!(self.said, Said::Hello | Said::Greeted)
+        while matches!(self.said, GreetingStage::Hello | GreetingStage::Greeted)
             && let Some(request) = self.frames.take::<Request>().expect("a request")
         {
             match request {

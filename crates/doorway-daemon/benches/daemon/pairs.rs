@@ -7,7 +7,7 @@ use doorway_client::blocking::Client;
 use crate::Extent;
 use crate::bare;
 use crate::ours::{self, Doorway};
-use crate::servers::{Beside, Servers, clients};
+use crate::servers::{RivalFigures, Servers, clients};
 use crate::shared::pin::Placement;
 use crate::shared::rivals::{Postgres, Redis, alone, many, scattered};
 use crate::shared::samples::Samples;
@@ -96,9 +96,9 @@ pub(crate) fn many_clients(extent: Extent, servers: &Servers, table: &mut Table)
 }
 
 impl Times {
-    fn beside(&self, figure: impl Fn(&Samples) -> f64) -> Beside {
+    fn beside(&self, figure: impl Fn(&Samples) -> f64) -> RivalFigures {
         let figure = |times: &Samples| (times.count() > 0).then(|| figure(times));
-        Beside { redis: figure(&self.redis), postgres: figure(&self.postgres) }
+        RivalFigures { redis: figure(&self.redis), postgres: figure(&self.postgres) }
     }
 
     /// The times of other programs, as far as they were measured.

@@ -53,12 +53,12 @@ pub(crate) fn clients<T: Send + 'static>(
 
 /// A figure of the other programs for comparison, as far as they were measured.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Beside {
+pub(crate) struct RivalFigures {
     pub(crate) redis: Option<f64>,
     pub(crate) postgres: Option<f64>,
 }
 
-impl Beside {
+impl RivalFigures {
     /// Compare our figure with theirs, and judge whether each ratio is good.
     pub(crate) fn judge(self, row: Row, ours: f64, goal: &str, good: impl Fn(f64) -> bool) -> Row {
         let theirs = [("Redis", self.redis), ("PostgreSQL", self.postgres)];

@@ -191,7 +191,7 @@ async fn together(way: &Way, turn: Duration) -> io::Result<Load> {
 }
 
 /// What was measured at one server.
-struct Measured {
+struct ServerMeasurement {
     what: &'static str,
     way: Way,
     server: u32,
@@ -205,14 +205,14 @@ struct Measured {
 pub(crate) fn measure(extent: Extent, placement: Placement, servers: &Servers, table: &mut Table) {
     let measured = |what, server, way: &Way| {
         let (way, load, cpu) = (way.clone(), Load::default(), Samples::NONE);
-        Measured { what, way, server, load, cpu }
+        ServerMeasurement { what, way, server, load, cpu }
     };
-    let ways = |what, server, ways: &[Way]| -> Vec<Measured> {
+    let ways = |what, server, ways: &[Way]| -> Vec<ServerMeasurement> {
         ways.iter().map(|way| measured(what, server, way)).collect()
     };
     let theirs = servers.etcd.iter().flat_map(|etcd| ways("etcd", etcd.pid(), &etcd.ways));
     let ours = ways(ETCD_DOOR, servers.ours.pid(), &servers.ours.etcd);
-    let mut all: Vec<Measured> = theirs.chain(ours).collect();
+    let mut all: Vec<ServerMeasurement> = theirs.chain(ours).collect();
     for round in 1..=extent.rounds {
         progress(&format!("etcd clients, {placement}, {round} of {}", extent.rounds));
         for it in &mut all {
@@ -228,7 +228,7 @@ pub(crate) fn measure(extent: Extent, placement: Placement, servers: &Servers, t
         .filter(|it| it.what == "etcd")
         .map(|it| (it.way.name(), it.load.rate(), it.cpu.median()))
         .collect();
-    for Measured { what, way, load, cpu, .. } in all {
+    for ServerMeasurement { what, way, load, cpu, .. } in all {
         let (rate, spent) = (load.rate(), cpu.median());
         let theirs = beside.iter().find(|(over, ..)| *over == way.name() && what != "etcd");
         let name = format!("{what}, {}", way.name());
@@ -245,7 +245,7 @@ pub(crate) fn measure(extent: Extent, placement: Placement, servers: &Servers, t
     }
 }
 
-impl Measured {
+impl ServerMeasurement {
     fn round(&mut self, placement: Placement, turn: Duration) -> io::Result<()> {
         let before = cpu(self.server)?;
         let pairs = crate::run::<Grpc>(placement, &self.way, turn)?.count();

@@ -17,12 +17,12 @@ use crate::shared::table::{Table, progress};
 use crate::wire::Way;
 
 /// A server with the ways to it.
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     server: Server,
     pub(crate) ways: Vec<Way>,
 }
 
-impl Running {
+impl RunningServer {
     /// The number of its process.
     pub(crate) fn pid(&self) -> u32 {
         self.server.pid()
@@ -30,7 +30,7 @@ impl Running {
 }
 
 /// Our service, with the ways to each of its doors.
-pub(crate) struct Ours {
+pub(crate) struct DoorwayServer {
     server: Server,
     pub(crate) sessions: Vec<Way>,
     pub(crate) http: Vec<Way>,
@@ -38,7 +38,7 @@ pub(crate) struct Ours {
     pub(crate) etcd: Vec<Way>,
 }
 
-impl Ours {
+impl DoorwayServer {
     /// The number of its process.
     pub(crate) fn pid(&self) -> u32 {
         self.server.pid()
@@ -47,10 +47,10 @@ impl Ours {
 
 /// All servers in one placement. A server is idle while another one is measured.
 pub(crate) struct Servers {
-    pub(crate) ours: Ours,
-    pub(crate) redis: Option<Running>,
-    pub(crate) postgres: Option<Running>,
-    pub(crate) etcd: Option<Running>,
+    pub(crate) ours: DoorwayServer,
+    pub(crate) redis: Option<RunningServer>,
+    pub(crate) postgres: Option<RunningServer>,
+    pub(crate) etcd: Option<RunningServer>,
     _certificates: Scratch,
 }
 
@@ -60,12 +60,13 @@ impl Servers {
         let certificates = Scratch::new();
         make_certificates(certificates.path());
         let ours = ours(placement, certificates.path()).unwrap();
-        let mut rival = |name: &str, start: fn(Placement, &Path) -> Result<Running, String>| {
-            let started = rivals.then(|| start(placement, certificates.path()))?;
-            started
-                .map_err(|why| table.note(format!("{name}, {placement}: not measured, {why}.")))
-                .ok()
-        };
+        let mut rival =
+            |name: &str, start: fn(Placement, &Path) -> Result<RunningServer, String>| {
+                let started = rivals.then(|| start(placement, certificates.path()))?;
+                started
+                    .map_err(|why| table.note(format!("{name}, {placement}: not measured, {why}.")))
+                    .ok()
+            };
         let (redis, postgres) = (rival("Redis", redis), rival("PostgreSQL", postgres));
         let etcd = rival("etcd", etcd);
         Self { ours, redis, postgres, etcd, _certificates: certificates }
@@ -80,7 +81,7 @@ fn make_certificates(place: &Path) {
     Authority::open(place).unwrap().node(&leaf).unwrap();
 }
 
-fn ours(placement: Placement, certificates: &Path) -> Result<Ours, String> {
+fn ours(placement: Placement, certificates: &Path) -> Result<DoorwayServer, String> {
     let (directory, ca) = (Scratch::new(), certificates.join("ca.crt"));
     let ports = [(); 4].map(|()| free_address());
     let [sessions, http, redis, etcd] = ports;
@@ -104,7 +105,7 @@ fn ours(placement: Placement, certificates: &Path) -> Result<Ours, String> {
     let ways = |address| vec![unix.clone(), Way::Tls(address, ca.clone())];
     let [sessions, http, redis, etcd] = ports.map(ways);
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Ours { server, sessions, http, redis, etcd })
+    Ok(DoorwayServer { server, sessions, http, redis, etcd })
 }
 
 /// Run the service with the settings in this file, on one thread that no other has to wake.
@@ -117,7 +118,7 @@ pub(crate) fn serve(file: &str) {
     runtime.block_on(serve::run(settings, doors, stop)).unwrap();
 }
 
-fn redis(placement: Placement, certificates: &Path) -> Result<Running, String> {
+fn redis(placement: Placement, certificates: &Path) -> Result<RunningServer, String> {
     installed("redis-server")?;
     let (directory, plain, tls) = (Scratch::new(), free_address(), free_address());
     let socket = directory.path().join("socket");
@@ -131,11 +132,11 @@ fn redis(placement: Placement, certificates: &Path) -> Result<Running, String> {
     command.arg("--tls-ca-cert-file").arg(&ca);
     let ways = vec![Way::Unix(socket), Way::Tcp(plain), Way::Tls(tls, ca)];
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Running { server, ways })
+    Ok(RunningServer { server, ways })
 }
 
 /// One member with its data on the disk, as it has to be for etcd.
-fn etcd(placement: Placement, certificates: &Path) -> Result<Running, String> {
+fn etcd(placement: Placement, certificates: &Path) -> Result<RunningServer, String> {
     installed("etcd")?;
     let (directory, ca) = (Scratch::new(), certificates.join("ca.crt"));
     let [plain, tls, peers] = [(); 3].map(|()| free_address());
@@ -150,10 +151,10 @@ fn etcd(placement: Placement, certificates: &Path) -> Result<Running, String> {
     command.arg("--key-file").arg(certificates.join("a.key"));
     let ways = vec![Way::Tcp(plain), Way::Tls(tls, ca)];
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Running { server, ways })
+    Ok(RunningServer { server, ways })
 }
 
-fn postgres(placement: Placement, certificates: &Path) -> Result<Running, String> {
+fn postgres(placement: Placement, certificates: &Path) -> Result<RunningServer, String> {
     let (directory, address) = (Scratch::new(), free_address());
     let mut command = postgres_server(placement, &directory)?;
     // The server accepts only a key that is its own and that nobody else can read.
@@ -180,5 +181,5 @@ fn postgres(placement: Placement, certificates: &Path) -> Result<Running, String
     let unix = directory.path().join(format!(".s.PGSQL.{port}"));
     let ways = vec![Way::Unix(unix), Way::Tcp(address), Way::Tls(address, ca)];
     let server = Server::start(&mut command, String::new(), directory)?;
-    Ok(Running { server, ways })
+    Ok(RunningServer { server, ways })
 }

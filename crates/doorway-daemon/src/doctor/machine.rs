@@ -10,7 +10,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Finding;
-use crate::directory::{Unusable, examine};
+use crate::directory::{DirectoryError, examine};
 use crate::serve::{connections_for, files_for};
 use crate::settings::{Settings, Socket};
 
@@ -86,19 +86,19 @@ fn directory(key: &str, path: &Path, scope: Scope) -> Finding {
     let other = if own { "`doorway serve --local --data DIR`" } else { "`data` in the file" };
     match error {
         // The node of a machine mostly runs as a user of its own, who can do more than this one.
-        Unusable::Denied { user, .. } if !own && user != 0 => {
+        DirectoryError::Denied { user, .. } if !own && user != 0 => {
             let what = format!("{name}, cannot be examined: {error}");
             Finding::warning("permissions", what, "examine it as root: `sudo doorway doctor`")
         }
-        Unusable::Foreign { .. } => {
+        DirectoryError::Foreign { .. } => {
             let remedy = format!("let root remove it, or name another with {other}");
             Finding::wrong("permissions", what, remedy)
         }
-        Unusable::Full(_) => {
+        DirectoryError::Full(_) => {
             let remedy = format!("make room, or name another directory with {other}");
             Finding::wrong("permissions", what, remedy)
         }
-        Unusable::NotADirectory(_) | Unusable::Denied { .. } => {
+        DirectoryError::NotADirectory(_) | DirectoryError::Denied { .. } => {
             let remedy = format!("name another directory with {other}");
             Finding::wrong("permissions", what, remedy)
         }

@@ -17,7 +17,7 @@ use crate::settings::{Settings, Socket};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is known of the node of some settings.
-pub(super) struct Running {
+pub(super) struct NodeCheck {
     pub(super) finding: Finding,
     /// The process of the node, if it answers.
     pub(super) pid: Option<u32>,
@@ -32,10 +32,10 @@ struct NodeAnswer {
 }
 
 /// Ask the node at the socket of these settings.
-pub(super) fn ask(settings: &Settings) -> Running {
+pub(super) fn ask(settings: &Settings) -> NodeCheck {
     let Some(socket) = &settings.socket else {
         let finding = Finding::ok("node", "it has no Unix socket, so it was not asked");
-        return Running { finding, pid: None, members: None };
+        return NodeCheck { finding, pid: None, members: None };
     };
     let asked = connect(socket).map(|stream| ask_node(stream, settings.members.is_some()));
     let finding = match &asked {
@@ -52,7 +52,7 @@ pub(super) fn ask(settings: &Settings) -> Running {
     };
     let answer = asked.ok().and_then(|asked| asked.ok()?.ok());
     let pid = answer.as_ref().map(|answer| answer.status.pid);
-    Running { finding, pid, members: answer.and_then(|answer| answer.members) }
+    NodeCheck { finding, pid, members: answer.and_then(|answer| answer.members) }
 }
 
 fn unreachable_at(settings: &Settings, socket: &Socket, error: &io::Error) -> Finding {

@@ -29,13 +29,13 @@ use super::messages::{
 };
 use super::reflection::{self, ServerReflectionRequest};
 use super::status::{Code, Status};
-use super::wire::{Message, Named};
+use super::wire::{EnumField, Message};
 use super::{Shared, gateway};
 use crate::http::{self, Problem};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
 use crate::native::HELLO;
-use crate::service::{Connected, Peer};
+use crate::service::{OpenConnection, Peer};
 
 /// What a connection of HTTP/2 begins with.
 pub(crate) const PREFACE: &[u8] = b"PRI ";
@@ -73,7 +73,7 @@ pub(super) struct Connection {
     pub(super) shared: Arc<Shared>,
     principal: Option<Arc<Principal>>,
     remote: bool,
-    connected: Connected,
+    connected: OpenConnection,
     watches: Arc<Semaphore>,
 }
 
@@ -269,7 +269,7 @@ impl Connection {
         let _ = HealthCheckRequest::decode(&messages.one().await?)?;
         let stopping = self.shared.routes.service().is_stopping();
         let status = if stopping { ServingStatus::NotServing } else { ServingStatus::Serving };
-        Ok(HealthCheckResponse { status: Named(status) })
+        Ok(HealthCheckResponse { status: EnumField(status) })
     }
 }
 

@@ -175,13 +175,13 @@ struct Entry {
     key: Vec<u8>,
     bare: bool,
     revision: i64,
-    told: Mutex<Told>,
+    told: Mutex<KeyKnowledge>,
     state: watch::Sender<State>,
 }
 
 /// What the client of a key knows, and what it has said.
 #[derive(Default)]
-struct Told {
+struct KeyKnowledge {
     created: Option<i64>,
     value: Vec<u8>,
     version: i64,
@@ -191,7 +191,7 @@ struct Told {
     kept: bool,
 }
 
-impl Told {
+impl KeyKnowledge {
     /// Count a call that wants the key.
     fn count(&mut self, kept: bool) {
         self.kept |= kept;
@@ -404,7 +404,7 @@ impl Homes {
             key,
             bare: false,
             revision,
-            told: Mutex::new(Told { value, version: 1, ..Told::default() }),
+            told: Mutex::new(KeyKnowledge { value, version: 1, ..KeyKnowledge::default() }),
             state: watch::Sender::new(State::Waiting),
         });
         entry.told.lock().count(kept);
@@ -462,7 +462,8 @@ impl Homes {
             _ => return Err(Status::unexpected()),
         };
         let created = fence.get().cast_signed();
-        let told = Told { created: Some(created), value, version: 1, kept: true, waiting: 0 };
+        let told =
+            KeyKnowledge { created: Some(created), value, version: 1, kept: true, waiting: 0 };
         let entry = Arc::new(Entry {
             session,
             lease,
@@ -572,7 +573,7 @@ impl Homes {
         let bare = known.request & BARE != 0;
         let revision = if bare { fence.get().cast_signed() } else { known.request.cast_signed() };
         let value = label::value(&self.service.described(session).unwrap_or_default());
-        let told = Told {
+        let told = KeyKnowledge {
             created: Some(revision),
             value: value.unwrap_or_default(),
             version: 1,

@@ -8,8 +8,8 @@
 use serde_json::{Map, Value};
 
 use super::wire::{
-    Enumeration, Field, FieldInfo, Malformed, Message, Named, Package, Raw, camel, enumerations,
-    messages, object,
+    EnumField, Enumeration, Field, FieldInfo, MalformedMessage, Message, Package, Raw, camel,
+    enumerations, messages, object,
 };
 
 enumerations! {
@@ -52,7 +52,7 @@ messages! {
 
     /// A change of a key.
     Event {
-        kind: Named<EventType> = 1 "type",
+        kind: EnumField<EventType> = 1 "type",
         kv: Option<KeyValue> = 2 "kv",
         prev_kv: Option<KeyValue> = 3 "prev_kv",
     }
@@ -74,8 +74,8 @@ messages! {
         range_end: Vec<u8> = 2 "range_end",
         limit: i64 = 3 "limit",
         revision: i64 = 4 "revision",
-        sort_order: Named<SortOrder> = 5 "sort_order",
-        sort_target: Named<SortTarget> = 6 "sort_target",
+        sort_order: EnumField<SortOrder> = 5 "sort_order",
+        sort_target: EnumField<SortTarget> = 6 "sort_target",
         serializable: bool = 7 "serializable",
         keys_only: bool = 8 "keys_only",
         count_only: bool = 9 "count_only",
@@ -133,8 +133,8 @@ messages! {
     }
 
     Compare {
-        result: Named<CompareResult> = 1 "result",
-        target: Named<CompareTarget> = 2 "target",
+        result: EnumField<CompareResult> = 1 "result",
+        target: EnumField<CompareTarget> = 2 "target",
         key: Vec<u8> = 3 "key",
         version: Option<i64> = 4 "version",
         create_revision: Option<i64> = 5 "create_revision",
@@ -210,7 +210,7 @@ messages! {
         range_end: Vec<u8> = 2 "range_end",
         start_revision: i64 = 3 "start_revision",
         progress_notify: bool = 4 "progress_notify",
-        filters: Vec<Named<FilterType>> = 5 "filters",
+        filters: Vec<EnumField<FilterType>> = 5 "filters",
         prev_kv: bool = 6 "prev_kv",
         watch_id: i64 = 7 "watch_id",
         fragment: bool = 8 "fragment",
@@ -323,6 +323,6 @@ messages! {
     }
 
     HealthCheckResponse {
-        status: Named<ServingStatus> = 1 "status",
+        status: EnumField<ServingStatus> = 1 "status",
     }
 }

@@ -21,7 +21,7 @@ use super::messages::{
 };
 use super::status::Code;
 use super::wire::{
-    Field, FieldInfo, Kind, Malformed, Message, Package, Raw, camel, messages, object,
+    Field, FieldInfo, Kind, MalformedMessage, Message, Package, Raw, camel, messages, object,
 };
 
 messages! {

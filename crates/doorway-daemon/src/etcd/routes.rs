@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
 use doorway_protocol::{Holder, Name, NamePattern};
-use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
+use doorway_sessions::principal::{PatternRights, Principal, Right, Rights};
 use serde::{Deserialize, Serialize};
 
 use super::home::{Client, HomeCall, HomeReply, Homes, KeyState};
@@ -119,7 +119,7 @@ impl Routes {
         let Principal { name, uid, rights } = &*client.principal;
         // A user of this machine may be another one on the machine of the other node.
         let here = || format!("{name} at the node {}", self.service().node().name());
-        let rights = rights.0.iter().map(|Allowed { pattern, may }| PassedRights {
+        let rights = rights.0.iter().map(|PatternRights { pattern, may }| PassedRights {
             names: match pattern {
                 NamePattern::Exact(name) => name.clone(),
                 NamePattern::Prefix(prefix) => format!("{prefix}*"),
@@ -183,9 +183,9 @@ fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, St
     })
 }
 
-fn allowed(rights: PassedRights) -> Allowed {
+fn allowed(rights: PassedRights) -> PatternRights {
     let PassedRights { names, acquire, inspect, break_ } = rights;
     let may = [(acquire, Right::Acquire), (inspect, Right::Inspect), (break_, Right::Break)];
     let may = may.into_iter().filter_map(|(may, right)| may.then_some(right)).collect();
-    Allowed { pattern: NamePattern::new(&names), may }
+    PatternRights { pattern: NamePattern::new(&names), may }
 }

@@ -9,7 +9,7 @@ use super::messages::{
     TxnRequest,
 };
 use super::status::Status;
-use super::wire::Named;
+use super::wire::EnumField;
 
 /// What a transaction demands of its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Transaction {
 }
 
 fn guard(compare: &Compare) -> Result<Guard, Status> {
-    let Named(target) = compare.target;
-    if compare.result != Named(CompareResult::Equal) || !compare.range_end.is_empty() {
+    let EnumField(target) = compare.target;
+    if compare.result != EnumField(CompareResult::Equal) || !compare.range_end.is_empty() {
         return Err(unknown("its comparison is not one key that equals something"));
     }
     match target {
@@ -153,8 +153,8 @@ fn operation(op: &RequestOp, compare: &Compare, key: &Key) -> Result<Op, Status>
 /// Whether a request asks for the key that was created first.
 pub(super) fn is_first(range: &RangeRequest) -> bool {
     range.limit == 1
-        && range.sort_target == Named(SortTarget::Create)
-        && range.sort_order != Named(SortOrder::Descend)
+        && range.sort_target == EnumField(SortTarget::Create)
+        && range.sort_order != EnumField(SortOrder::Descend)
         && range.max_create_revision == 0
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use crate::etcd::ids::Home;
 
     fn compare(key: &[u8], target: CompareTarget) -> Compare {
-        Compare { target: Named(target), key: key.to_vec(), ..Compare::default() }
+        Compare { target: EnumField(target), key: key.to_vec(), ..Compare::default() }
     }
 
     fn put(key: &[u8], lease: i64) -> RequestOp {
@@ -186,7 +186,7 @@ mod tests {
             key: key.to_vec(),
             range_end: range_end.to_vec(),
             limit: 1,
-            sort_target: Named(SortTarget::Create),
+            sort_target: EnumField(SortTarget::Create),
             ..RangeRequest::default()
         };
         RequestOp { request_range: Some(range), ..RequestOp::default() }
@@ -251,7 +251,7 @@ mod tests {
         let mut other = compare(b"k", CompareTarget::Lease);
         of(vec![other.clone()], vec![put(b"k", 1)], Vec::new());
         other = compare(b"k", CompareTarget::Create);
-        other.result = Named(CompareResult::Greater);
+        other.result = EnumField(CompareResult::Greater);
         of(vec![other], vec![put(b"k", 1)], Vec::new());
     }
 }

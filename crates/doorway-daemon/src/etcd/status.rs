@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use doorway_protocol::{Code as RefusalCode, Refusal};
 
-use super::wire::Malformed;
+use super::wire::MalformedMessage;
 
 /// The codes of gRPC that clients of etcd get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -94,8 +94,8 @@ impl From<Refusal> for Status {
     }
 }
 
-impl From<Malformed> for Status {
-    fn from(why: Malformed) -> Self {
+impl From<MalformedMessage> for Status {
+    fn from(why: MalformedMessage) -> Self {
         Self::invalid(format!("the request cannot be read: {why}"))
     }
 }

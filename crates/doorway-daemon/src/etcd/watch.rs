@@ -30,7 +30,7 @@ use super::messages::{
     WatchRequest, WatchResponse,
 };
 use super::status::{Code, Status};
-use super::wire::{Message as _, Named};
+use super::wire::{EnumField, Message as _};
 use crate::service::Listener;
 use crate::task::boxed;
 
@@ -48,7 +48,7 @@ enum News {
 
 /// What is watched.
 #[derive(Clone, Debug)]
-enum Watched {
+enum WatchTarget {
     /// The grant of the request with this revision.
     Grant(Name, i64, Vec<u8>),
     /// The key of a lease.
@@ -134,18 +134,18 @@ impl Calls {
     }
 
     /// The key that is watched, at the moment.
-    async fn watched_key(&self, watched: &Watched) -> Result<Option<KeyValue>, Status> {
+    async fn watched_key(&self, watched: &WatchTarget) -> Result<Option<KeyValue>, Status> {
         match watched {
-            Watched::Grant(..) => Err(Status::unexpected()),
-            Watched::Key(lock, lease, key) => {
+            WatchTarget::Grant(..) => Err(Status::unexpected()),
+            WatchTarget::Key(lock, lease, key) => {
                 let now = self.key_now(lock, *lease).await?;
                 Ok(now.map(|now| now.kv(key.clone())))
             }
-            Watched::Bare(lock, key) => {
+            WatchTarget::Bare(lock, key) => {
                 let owner = self.routes.owner(&self.client, lock).await?;
                 Ok(owner.map(|owner| kv::kv_of(&owner, key.clone())))
             }
-            Watched::Queue(lock) => self.first_of(lock).await,
+            WatchTarget::Queue(lock) => self.first_of(lock).await,
         }
     }
 
@@ -155,7 +155,7 @@ impl Calls {
         match self.routes.key_at_home(&self.client, revision, call).await {
             Ok(Some(state)) if state.fence.is_some() => {
                 let kv = KeyValue { key, mod_revision: state.header(), ..KeyValue::default() };
-                let kind = Named(EventType::Delete);
+                let kind = EnumField(EventType::Delete);
                 News::Events(vec![Event { kind, kv: Some(kv), prev_kv: None }])
             }
             Ok(_) => News::Cancelled(Status::no_lease()),
@@ -167,11 +167,11 @@ impl Calls {
     async fn see(
         self,
         id: i64,
-        watched: Watched,
+        watched: WatchTarget,
         request: WatchCreateRequest,
         tell: mpsc::Sender<(i64, News)>,
     ) {
-        if let Watched::Grant(lock, revision, key) = &watched {
+        if let WatchTarget::Grant(lock, revision, key) = &watched {
             let news = self.granted(lock, *revision, key.clone()).await;
             let _ = tell.send((id, news)).await;
             return;
@@ -183,17 +183,18 @@ impl Calls {
     async fn see_holder(
         &self,
         id: i64,
-        watched: &Watched,
+        watched: &WatchTarget,
         request: &WatchCreateRequest,
         tell: &mpsc::Sender<(i64, News)>,
     ) -> Result<std::convert::Infallible, Status> {
-        let (Watched::Key(lock, ..) | Watched::Bare(lock, _) | Watched::Queue(lock)) = watched
+        let (WatchTarget::Key(lock, ..) | WatchTarget::Bare(lock, _) | WatchTarget::Queue(lock)) =
+            watched
         else {
             return Err(Status::unexpected());
         };
         let mut listener = self.listener(lock)?;
         let start = request.start_revision;
-        let leaves_out = |filter| request.filters.contains(&Named(filter));
+        let leaves_out = |filter| request.filters.contains(&EnumField(filter));
         // What the client has seen. It says by its first revision which holder it knows.
         let mut before: Option<KeyValue> = None;
         let mut first = true;
@@ -211,7 +212,7 @@ impl Calls {
                 // The holder that the client knows has gone before the watch began.
                 (None, now) if first && start > 1 && !known => {
                     let key = match watched {
-                        Watched::Key(.., key) | Watched::Bare(_, key) => Some(key.clone()),
+                        WatchTarget::Key(.., key) | WatchTarget::Bare(_, key) => Some(key.clone()),
                         _ => None,
                     };
                     let later = now.as_ref().map_or(start, |kv| kv.mod_revision);
@@ -225,11 +226,15 @@ impl Calls {
                     mod_revision: now.as_ref().map_or(gone.mod_revision, |kv| kv.mod_revision),
                     ..KeyValue::default()
                 };
-                events.push(Event { kind: Named(EventType::Delete), kv: Some(kv), prev_kv: None });
+                events.push(Event {
+                    kind: EnumField(EventType::Delete),
+                    kv: Some(kv),
+                    prev_kv: None,
+                });
             }
             let put = now.clone().filter(|now| !known && before.as_ref() != Some(now));
             if let Some(kv) = put.filter(|_| !leaves_out(FilterType::NoPut)) {
-                events.push(Event { kind: Named(EventType::Put), kv: Some(kv), prev_kv: None });
+                events.push(Event { kind: EnumField(EventType::Put), kv: Some(kv), prev_kv: None });
             }
             if !events.is_empty() && tell.send((id, News::Events(events))).await.is_err() {
                 return Err(Status::unexpected());
@@ -324,11 +329,11 @@ impl Watches {
             return Err(Status::new(Code::ResourceExhausted, text));
         }
         let watched = match Keys::read(&request.key, &request.range_end)? {
-            Keys::Queue(lock) => Watched::Queue(lock),
+            Keys::Queue(lock) => WatchTarget::Queue(lock),
             Keys::One(key) => match Key::read(&key)? {
-                Key::Predecessor(lock, revision) => Watched::Grant(lock, revision, key),
-                Key::Queued(lock, lease) => Watched::Key(lock, lease, key),
-                Key::Bare(lock) => Watched::Bare(lock, key),
+                Key::Predecessor(lock, revision) => WatchTarget::Grant(lock, revision, key),
+                Key::Queued(lock, lease) => WatchTarget::Key(lock, lease, key),
+                Key::Bare(lock) => WatchTarget::Bare(lock, key),
             },
             Keys::Prefix(prefix) => {
                 let text = format!(

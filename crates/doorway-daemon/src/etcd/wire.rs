@@ -14,9 +14,9 @@ use serde_json::{Map, Value};
 /// Why bytes or a JSON text are not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Malformed(pub(super) String);
+pub(super) struct MalformedMessage(pub(super) String);
 
-impl Malformed {
+impl MalformedMessage {
     fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
@@ -72,13 +72,13 @@ pub(super) trait Message: Default {
     fn encode(&self, out: &mut Vec<u8>);
 
     /// Take over a field.
-    fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), Malformed>;
+    fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), MalformedMessage>;
 
     /// The fields that are not empty.
     fn to_json(&self) -> Map<String, Value>;
 
     /// Take over a field of this name. False if there is no such field.
-    fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, Malformed>;
+    fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, MalformedMessage>;
 
     /// The message as bytes.
     fn bytes(&self) -> Vec<u8> {
@@ -88,7 +88,7 @@ pub(super) trait Message: Default {
     }
 
     /// The message that these bytes are.
-    fn decode(mut bytes: &[u8]) -> Result<Self, Malformed> {
+    fn decode(mut bytes: &[u8]) -> Result<Self, MalformedMessage> {
         let mut message = Self::default();
         while !bytes.is_empty() {
             let key = varint(&mut bytes)?;
@@ -99,15 +99,15 @@ pub(super) trait Message: Default {
     }
 
     /// The message that this JSON is.
-    fn from_json(value: &Value) -> Result<Self, Malformed> {
+    fn from_json(value: &Value) -> Result<Self, MalformedMessage> {
         let Value::Object(fields) = value else {
-            return Err(Malformed(format!("a message is a JSON object, not {value}")));
+            return Err(MalformedMessage(format!("a message is a JSON object, not {value}")));
         };
         let mut message = Self::default();
         for (name, value) in fields {
             let known = value.is_null() || message.merge_json(name, value)?;
             if !known {
-                return Err(Malformed(format!("there is no field `{name}`")));
+                return Err(MalformedMessage(format!("there is no field `{name}`")));
             }
         }
         Ok(message)
@@ -123,20 +123,20 @@ pub(super) trait Field: Sized {
     fn encode(&self, number: u64, out: &mut Vec<u8>);
 
     /// Take over a value.
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed>;
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage>;
 
     /// The field as JSON; none if it is empty.
     fn to_json(&self) -> Option<Value>;
 
     /// Take over a value of JSON.
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed>;
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage>;
 }
 
-fn varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
+fn varint(bytes: &mut &[u8]) -> Result<u64, MalformedMessage> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let Some((byte, rest)) = bytes.split_first() else {
-            return Err(Malformed::new("the message ends in the middle of a number"));
+            return Err(MalformedMessage::new("the message ends in the middle of a number"));
         };
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
@@ -144,19 +144,19 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, Malformed> {
             return Ok(number);
         }
     }
-    Err(Malformed::new("a number of the message has more than ten bytes"))
+    Err(MalformedMessage::new("a number of the message has more than ten bytes"))
 }
 
-fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], Malformed> {
+fn take<'a>(bytes: &mut &'a [u8], length: u64) -> Result<&'a [u8], MalformedMessage> {
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let Some((taken, rest)) = bytes.split_at_checked(length) else {
-        return Err(Malformed::new("the message ends in the middle of a field"));
+        return Err(MalformedMessage::new("the message ends in the middle of a field"));
     };
     *bytes = rest;
     Ok(taken)
 }
 
-fn raw<'a>(kind: u64, bytes: &mut &'a [u8]) -> Result<Raw<'a>, Malformed> {
+fn raw<'a>(kind: u64, bytes: &mut &'a [u8]) -> Result<Raw<'a>, MalformedMessage> {
     match kind {
         0 => varint(bytes).map(Raw::Varint),
         1 => take(bytes, 8).map(|_| Raw::Fixed),
@@ -165,7 +165,7 @@ fn raw<'a>(kind: u64, bytes: &mut &'a [u8]) -> Result<Raw<'a>, Malformed> {
             take(bytes, length).map(Raw::Bytes)
         }
         5 => take(bytes, 4).map(|_| Raw::Fixed),
-        _ => Err(Malformed::new("a field of the message has a type that does not exist")),
+        _ => Err(MalformedMessage::new("a field of the message has a type that does not exist")),
     }
 }
 
@@ -183,12 +183,12 @@ fn put_bytes(number: u64, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-fn wrong_type() -> Malformed {
-    Malformed::new("a field of the message has the wrong type")
+fn wrong_type() -> MalformedMessage {
+    MalformedMessage::new("a field of the message has the wrong type")
 }
 
-fn wrong_json(wanted: &str, value: &Value) -> Malformed {
-    Malformed(format!("a field is to be {wanted}, not {value}"))
+fn wrong_json(wanted: &str, value: &Value) -> MalformedMessage {
+    MalformedMessage(format!("a field is to be {wanted}, not {value}"))
 }
 
 /// A number as JSON: a text, because many programs round large numbers.
@@ -213,7 +213,7 @@ macro_rules! number {
                 }
             }
 
-            fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+            fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
                 let Raw::Varint(number) = value else { return Err(wrong_type()) };
                 *self = $from(number);
                 Ok(())
@@ -223,7 +223,7 @@ macro_rules! number {
                 (*self != Self::default()).then(|| Value::String(self.to_string()))
             }
 
-            fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+            fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
                 let number = json_number(value).and_then(|number| Self::try_from(number).ok());
                 *self = number.ok_or_else(|| wrong_json($name, value))?;
                 Ok(())
@@ -241,7 +241,7 @@ macro_rules! number {
                 }
             }
 
-            fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+            fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
                 self.get_or_insert_default().merge(value)
             }
 
@@ -249,7 +249,7 @@ macro_rules! number {
                 self.map(|value| Value::String(value.to_string()))
             }
 
-            fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+            fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
                 self.get_or_insert_default().merge_json(value)
             }
         }
@@ -276,7 +276,7 @@ impl Field for bool {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Varint(number) = value else { return Err(wrong_type()) };
         *self = number != 0;
         Ok(())
@@ -286,7 +286,7 @@ impl Field for bool {
         self.then_some(Value::Bool(true))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         *self = value.as_bool().ok_or_else(|| wrong_json("true or false", value))?;
         Ok(())
     }
@@ -301,10 +301,11 @@ impl Field for String {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
         let text = std::str::from_utf8(bytes);
-        text.map_err(|_| Malformed::new("a text of the message is not UTF-8"))?.clone_into(self);
+        text.map_err(|_| MalformedMessage::new("a text of the message is not UTF-8"))?
+            .clone_into(self);
         Ok(())
     }
 
@@ -312,7 +313,7 @@ impl Field for String {
         (!self.is_empty()).then(|| Value::String(self.clone()))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         value.as_str().ok_or_else(|| wrong_json("a text", value))?.clone_into(self);
         Ok(())
     }
@@ -328,7 +329,7 @@ impl Field for Option<String> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         self.get_or_insert_default().merge(value)
     }
 
@@ -336,7 +337,7 @@ impl Field for Option<String> {
         self.clone().map(Value::String)
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         self.get_or_insert_default().merge_json(value)
     }
 }
@@ -350,7 +351,7 @@ impl Field for Vec<u8> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
         *self = bytes.to_vec();
         Ok(())
@@ -360,7 +361,7 @@ impl Field for Vec<u8> {
         (!self.is_empty()).then(|| Value::String(BASE64.encode(self)))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         let bytes = value.as_str().and_then(|text| BASE64.decode(text.as_bytes()).ok());
         *self = bytes.ok_or_else(|| wrong_json("bytes in base64", value))?;
         Ok(())
@@ -377,7 +378,7 @@ impl Field for Option<Vec<u8>> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         self.get_or_insert_default().merge(value)
     }
 
@@ -385,7 +386,7 @@ impl Field for Option<Vec<u8>> {
         self.as_ref().map(|bytes| Value::String(BASE64.encode(bytes)))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         self.get_or_insert_default().merge_json(value)
     }
 }
@@ -400,7 +401,7 @@ impl Field for Vec<Vec<u8>> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
         self.push(bytes.to_vec());
         Ok(())
@@ -411,7 +412,7 @@ impl Field for Vec<Vec<u8>> {
         (!self.is_empty()).then(|| all.collect())
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         for value in list(value)? {
             let mut bytes = Vec::new();
             bytes.merge_json(value)?;
@@ -430,7 +431,7 @@ impl<M: Message> Field for Option<M> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
         *self = Some(M::decode(bytes)?);
         Ok(())
@@ -440,7 +441,7 @@ impl<M: Message> Field for Option<M> {
         self.as_ref().map(|message| Value::Object(message.to_json()))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         *self = Some(M::from_json(value)?);
         Ok(())
     }
@@ -456,7 +457,7 @@ impl<M: Message> Field for Vec<M> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Bytes(bytes) = value else { return Err(wrong_type()) };
         self.push(M::decode(bytes)?);
         Ok(())
@@ -467,7 +468,7 @@ impl<M: Message> Field for Vec<M> {
         (!self.is_empty()).then(|| all.collect())
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         for value in list(value)? {
             self.push(M::from_json(value)?);
         }
@@ -475,7 +476,7 @@ impl<M: Message> Field for Vec<M> {
     }
 }
 
-fn list(value: &Value) -> Result<&Vec<Value>, Malformed> {
+fn list(value: &Value) -> Result<&Vec<Value>, MalformedMessage> {
     value.as_array().ok_or_else(|| wrong_json("a list", value))
 }
 
@@ -491,9 +492,9 @@ pub(super) trait Enumeration: Copy + Default + PartialEq {
 
 /// A field with one of several names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Named<E>(pub(super) E);
+pub(super) struct EnumField<E>(pub(super) E);
 
-impl<E: Enumeration> Field for Named<E> {
+impl<E: Enumeration> Field for EnumField<E> {
     const KIND: Kind = Kind::Enumeration(E::NAME, E::NAMES);
 
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
@@ -503,7 +504,7 @@ impl<E: Enumeration> Field for Named<E> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         let Raw::Varint(number) = value else { return Err(wrong_type()) };
         self.0 = E::from_number(number);
         Ok(())
@@ -514,7 +515,7 @@ impl<E: Enumeration> Field for Named<E> {
         (self.0 != E::default()).then(|| Value::String((*name).to_owned()))
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         let number = match value {
             Value::String(name) => E::NAMES.iter().position(|it| it == name).map(|at| at as u64),
             other => other.as_u64(),
@@ -527,13 +528,13 @@ impl<E: Enumeration> Field for Named<E> {
 }
 
 /// Repeated numbers stand in one field, or each in a field of its own.
-impl<E: Enumeration> Field for Vec<Named<E>> {
+impl<E: Enumeration> Field for Vec<EnumField<E>> {
     const KIND: Kind = Kind::Enumeration(E::NAME, E::NAMES);
     const REPEATED: bool = true;
 
     fn encode(&self, number: u64, out: &mut Vec<u8>) {
         let mut packed = Vec::new();
-        for Named(it) in self {
+        for EnumField(it) in self {
             put_varint(it.number(), &mut packed);
         }
         if !packed.is_empty() {
@@ -541,12 +542,12 @@ impl<E: Enumeration> Field for Vec<Named<E>> {
         }
     }
 
-    fn merge(&mut self, value: Raw<'_>) -> Result<(), Malformed> {
+    fn merge(&mut self, value: Raw<'_>) -> Result<(), MalformedMessage> {
         match value {
-            Raw::Varint(number) => self.push(Named(E::from_number(number))),
+            Raw::Varint(number) => self.push(EnumField(E::from_number(number))),
             Raw::Bytes(mut bytes) => {
                 while !bytes.is_empty() {
-                    self.push(Named(E::from_number(varint(&mut bytes)?)));
+                    self.push(EnumField(E::from_number(varint(&mut bytes)?)));
                 }
             }
             Raw::Fixed => return Err(wrong_type()),
@@ -555,16 +556,16 @@ impl<E: Enumeration> Field for Vec<Named<E>> {
     }
 
     fn to_json(&self) -> Option<Value> {
-        let name = |it: &Named<E>| {
+        let name = |it: &EnumField<E>| {
             let name = E::NAMES.get(it.0.number() as usize).copied().unwrap_or_default();
             Value::String(name.to_owned())
         };
         (!self.is_empty()).then(|| self.iter().map(name).collect())
     }
 
-    fn merge_json(&mut self, value: &Value) -> Result<(), Malformed> {
+    fn merge_json(&mut self, value: &Value) -> Result<(), MalformedMessage> {
         for value in list(value)? {
-            let mut one = Named(E::default());
+            let mut one = EnumField(E::default());
             one.merge_json(value)?;
             self.push(one);
         }
@@ -626,7 +627,7 @@ macro_rules! messages {
             }
 
             #[allow(unused_variables, reason = "some messages are empty")]
-            fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), Malformed> {
+            fn merge(&mut self, number: u64, value: Raw<'_>) -> Result<(), MalformedMessage> {
                 match number {
                     $($number => Field::merge(&mut self.$field, value),)*
                     _ => Ok(()),
@@ -638,7 +639,7 @@ macro_rules! messages {
             }
 
             #[allow(unused_variables, reason = "some messages are empty")]
-            fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, Malformed> {
+            fn merge_json(&mut self, name: &str, value: &Value) -> Result<bool, MalformedMessage> {
                 $(if name == $as || name == camel($as) {
                     return Field::merge_json(&mut self.$field, value).map(|()| true);
                 })*
@@ -701,7 +702,7 @@ mod tests {
         let range = RangeRequest { key: b"lock/".to_vec(), limit: 1, ..RangeRequest::default() };
         TxnRequest {
             compare: vec![Compare {
-                target: Named(CompareTarget::Create),
+                target: EnumField(CompareTarget::Create),
                 key: b"lock/7".to_vec(),
                 create_revision: Some(0),
                 ..Compare::default()
@@ -745,7 +746,7 @@ mod tests {
         let times = LeaseTimeToLiveResponse { keys, granted_ttl: 7, ..Default::default() };
         assert_eq!(LeaseTimeToLiveResponse::decode(&times.bytes()), Ok(times));
         let create = WatchCreateRequest {
-            filters: vec![Named(FilterType::NoDelete), Named(FilterType::NoPut)],
+            filters: vec![EnumField(FilterType::NoDelete), EnumField(FilterType::NoPut)],
             ..WatchCreateRequest::default()
         };
         let watch = WatchRequest { create_request: Some(create), ..WatchRequest::default() };

@@ -35,7 +35,7 @@ use tokio::time::timeout;
 
 use crate::listen::{BufferedStream, Doors, HttpDoor};
 use crate::log_limit::LogLimit;
-use crate::service::{Connected, Peer, Service};
+use crate::service::{OpenConnection, Peer, Service};
 use crate::settings::Settings;
 
 pub(crate) use problem::Problem;
@@ -56,7 +56,7 @@ struct Connection {
     principal: Option<Principal>,
     remote: bool,
     from: Option<IpAddr>,
-    connected: Connected,
+    connected: OpenConnection,
 }
 
 /// Make the function that serves HTTP connections of a service, with the tokens and certificates of

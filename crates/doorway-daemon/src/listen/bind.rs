@@ -37,17 +37,17 @@ impl Drop for SocketFile {
 
 /// An abstract Unix socket that has its name, and does not listen yet.
 #[derive(Debug)]
-pub struct Reserved(OwnedFd);
+pub struct ReservedSocket(OwnedFd);
 
 /// Take the name of an abstract Unix socket.
-pub fn reserve(name: &str) -> io::Result<Reserved> {
+pub fn reserve(name: &str) -> io::Result<ReservedSocket> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-    Ok(Reserved(socket))
+    Ok(ReservedSocket(socket))
 }
 
-impl Reserved {
+impl ReservedSocket {
     /// Listen from now on. To be called on a runtime.
     pub fn listen(self) -> io::Result<UnixListener> {
         rustix::net::listen(&self.0, BACKLOG)?;

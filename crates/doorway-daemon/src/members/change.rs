@@ -19,7 +19,7 @@ use doorway_sessions::refusals::refusal;
 use tokio::time::{sleep, timeout};
 
 use super::audit::{self, Operator};
-use super::former::Former;
+use super::former::FormerGroupTotals;
 use super::{Members, voters};
 use crate::service::{Service, is_owner};
 
@@ -172,7 +172,7 @@ impl Members {
 
     /// The machines that found the group, this node and those of `join`, and the group to which
     /// they belonged before.
-    async fn gather(&self) -> Result<(Vec<Seat>, Former), Refusal> {
+    async fn gather(&self) -> Result<(Vec<Seat>, FormerGroupTotals), Refusal> {
         let me = self.store.seat();
         let own = Seat {
             id: me,
@@ -181,7 +181,7 @@ impl Members {
             voter: true,
         };
         let mut seats = vec![own];
-        let mut former = Former::default();
+        let mut former = FormerGroupTotals::default();
         former.count(me, self.former);
         for address in self.others() {
             let hello = self.ask(address).await?;

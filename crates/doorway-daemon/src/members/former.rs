@@ -13,7 +13,7 @@ use doorway_sessions::refusals::refusal;
 
 /// What the machines of a new group know of the group before it.
 #[derive(Debug, Default)]
-pub(super) struct Former {
+pub(super) struct FormerGroupTotals {
     /// The machines that belonged to it.
     pub(super) seats: Vec<SeatId>,
     /// The sum of their epochs.
@@ -24,7 +24,7 @@ pub(super) struct Former {
     leases: u64,
 }
 
-impl Former {
+impl FormerGroupTotals {
     /// Take into account what a machine knows.
     pub(super) fn count(&mut self, seat: SeatId, former: Option<FormerGroup>) {
         let Some(FormerGroup { epoch, view, leases }) = former else { return };
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_group_begins_above_everything_that_its_machines_know() {
-        let mut former = Former::default();
+        let mut former = FormerGroupTotals::default();
         assert!(former.next_view(0).unwrap_err().text.contains("nothing to take over"));
         former.count(SeatId(1), Some(FormerGroup { epoch: 3, view: 4, leases: 0 }));
         former.count(SeatId(2), None);

@@ -53,7 +53,7 @@ pub struct Members {
     /// The rules for locks in the settings of this node. A group begins with them.
     rules: RuleTables,
     /// What this node has found out about its group as long as it does not belong to it.
-    outside: Mutex<Outside>,
+    outside: Mutex<FoundingState>,
     /// How many more locks may be broken at the same time.
     noting: Arc<Semaphore>,
     /// Operators change the members one after the other.
@@ -62,7 +62,7 @@ pub struct Members {
 
 /// What is known about the group of a node that does not belong to it yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outside {
+enum FoundingState {
     /// No member that answers belongs to a group.
     NotFounded,
     /// The member at this address belongs to a group.
@@ -112,7 +112,7 @@ impl Members {
             group,
             former,
             rules: node.lock_rules().tables(),
-            outside: Mutex::new(Outside::NotFounded),
+            outside: Mutex::new(FoundingState::NotFounded),
             noting: Arc::new(Semaphore::new(audit::NOTES)),
             changing: tokio::sync::Mutex::default(),
         }))
@@ -165,18 +165,18 @@ impl Members {
         }
     }
 
-    async fn look_outside(&self) -> Outside {
+    async fn look_outside(&self) -> FoundingState {
         if self.store.is_founded_elsewhere() {
-            return Outside::InEtcd;
+            return FoundingState::InEtcd;
         }
         for address in self.others() {
             if let Ok(hello) = self.store.ask(address).await
                 && hello.cluster.is_some()
             {
-                return Outside::Founded(address.clone());
+                return FoundingState::Founded(address.clone());
             }
         }
-        Outside::NotFounded
+        FoundingState::NotFounded
     }
 
     /// The addresses in `join`, without that of this node.
@@ -197,7 +197,7 @@ fn former_group(
     Ok((epoch > 0 || view > 0).then_some(FormerGroup { epoch, view, leases }))
 }
 
-impl Outside {
+impl FoundingState {
     /// What an operator has to know.
     fn text(&self, name: &str, address: &str) -> String {
         match self {

@@ -15,7 +15,7 @@ use doorway_sessions::refusals::refusal;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::members::audit::Operator;
-use crate::service::{Connected, OnceAsk, Service, TakenWindow};
+use crate::service::{OnceAsk, OpenConnection, Service, TakenWindow};
 
 /// How many questions of one connection may be open at once.
 const QUESTIONS: usize = 256;
@@ -51,7 +51,7 @@ impl Requests {
 
     /// Carry out a request. Its reply goes to the outbox, at once or later. True if the request was
     /// passed on to the sessions.
-    pub(super) fn handle(&mut self, connected: &Connected, request: Request) -> bool {
+    pub(super) fn handle(&mut self, connected: &OpenConnection, request: Request) -> bool {
         match request {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
@@ -83,7 +83,7 @@ impl Requests {
     }
 
     /// The client, with the rights that it has now: the settings may have been reloaded.
-    fn principal(&self, connected: &Connected) -> Arc<Principal> {
+    fn principal(&self, connected: &OpenConnection) -> Arc<Principal> {
         connected.principal().unwrap_or_else(|| Arc::clone(&self.principal))
     }
 
@@ -92,7 +92,7 @@ impl Requests {
     }
 
     /// Answer a question that may have to ask other nodes, or wait.
-    fn ask(&mut self, connected: &Connected, request: Request) {
+    fn ask(&mut self, connected: &OpenConnection, request: Request) {
         let (service, principal) = (self.service.clone(), self.principal(connected));
         let from = self.from;
         match request {

@@ -44,7 +44,7 @@ pub(super) enum LockCommand {
         key: Vec<u8>,
         value: Vec<u8>,
         ttl: Duration,
-        when: When,
+        when: SetCondition,
     },
     Get(Vec<u8>),
     Exists(Vec<Vec<u8>>),
@@ -64,7 +64,7 @@ pub(super) enum LockCommand {
 
 /// When `SET` does something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum SetCondition {
     /// `NX`: the lock is free.
     Free,
     /// `XX`: the lock has this owner.
@@ -248,17 +248,17 @@ fn client(word: &[u8]) -> Result<Command, String> {
 }
 
 fn set(key: &[u8], value: &[u8], options: &[Vec<u8>]) -> Result<LockCommand, String> {
-    let (mut ttl, mut when) = (None, When::FreeOrOwned);
+    let (mut ttl, mut when) = (None, SetCondition::FreeOrOwned);
     let mut rest = options;
     loop {
         rest = match rest {
             [] => break,
-            [word, rest @ ..] if is(word, "NX") && when != When::Owned => {
-                when = When::Free;
+            [word, rest @ ..] if is(word, "NX") && when != SetCondition::Owned => {
+                when = SetCondition::Free;
                 rest
             }
-            [word, rest @ ..] if is(word, "XX") && when != When::Free => {
-                when = When::Owned;
+            [word, rest @ ..] if is(word, "XX") && when != SetCondition::Free => {
+                when = SetCondition::Owned;
                 rest
             }
             [word, time, rest @ ..] if is(word, "PX") && ttl.is_none() => {
@@ -285,7 +285,7 @@ fn set(key: &[u8], value: &[u8], options: &[Vec<u8>]) -> Result<LockCommand, Str
 
 fn set_for(key: &[u8], value: &[u8], ttl: Duration) -> LockCommand {
     let (key, value) = (key.to_vec(), value.to_vec());
-    LockCommand::Set { key, value, ttl, when: When::FreeOrOwned }
+    LockCommand::Set { key, value, ttl, when: SetCondition::FreeOrOwned }
 }
 
 fn endless(name: &str) -> String {
@@ -368,7 +368,7 @@ mod tests {
         command(line.split(' ').map(|word| word.as_bytes().to_vec()).collect())
     }
 
-    fn set(when: When, ms: u64) -> Command {
+    fn set(when: SetCondition, ms: u64) -> Command {
         let (key, value, ttl) = (b"k".to_vec(), b"v".to_vec(), Duration::from_millis(ms));
         Command::Lock(LockCommand::Set { key, value, ttl, when })
     }
@@ -376,14 +376,14 @@ mod tests {
     #[test]
     fn a_lock_is_set_in_every_order_of_the_options() {
         for line in ["SET k v NX PX 500", "set k v px 500 nx", "Set k v Px 500 NX"] {
-            assert_eq!(read(line), Ok(set(When::Free, 500)));
+            assert_eq!(read(line), Ok(set(SetCondition::Free, 500)));
         }
-        assert_eq!(read("SET k v EX 2 NX"), Ok(set(When::Free, 2000)));
-        assert_eq!(read("SET k v XX EX 2"), Ok(set(When::Owned, 2000)));
-        assert_eq!(read("SET k v PX 7"), Ok(set(When::FreeOrOwned, 7)));
-        assert_eq!(read("PSETEX k 7 v"), Ok(set(When::FreeOrOwned, 7)));
-        assert_eq!(read("SETEX k 7 v"), Ok(set(When::FreeOrOwned, 7000)));
-        let long = Ok(set(When::Free, u64::MAX));
+        assert_eq!(read("SET k v EX 2 NX"), Ok(set(SetCondition::Free, 2000)));
+        assert_eq!(read("SET k v XX EX 2"), Ok(set(SetCondition::Owned, 2000)));
+        assert_eq!(read("SET k v PX 7"), Ok(set(SetCondition::FreeOrOwned, 7)));
+        assert_eq!(read("PSETEX k 7 v"), Ok(set(SetCondition::FreeOrOwned, 7)));
+        assert_eq!(read("SETEX k 7 v"), Ok(set(SetCondition::FreeOrOwned, 7000)));
+        let long = Ok(set(SetCondition::Free, u64::MAX));
         assert_eq!(read("SET k v NX EX 18446744073709551615"), long, "the limit refuses it later");
     }
 

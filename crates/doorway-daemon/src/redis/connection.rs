@@ -21,7 +21,7 @@ use super::{LAST_WORDS, Shared, refuse};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
 use crate::native::HELLO;
-use crate::service::{Connected, Peer};
+use crate::service::{OpenConnection, Peer};
 
 /// How long the rest of a request may take to arrive.
 const REST: Duration = Duration::from_secs(30);
@@ -225,7 +225,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> bo
 /// The client of a connection.
 struct Client {
     shared: Arc<Shared>,
-    connected: Connected,
+    connected: OpenConnection,
     remote: bool,
     from: Option<IpAddr>,
     database: u32,

@@ -12,7 +12,7 @@ use doorway_protocol::{Ask, Code, Mode, Name, Wait};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
 
-use super::command::{LockCommand, Parameters, When, lock, milliseconds, seconds};
+use super::command::{LockCommand, Parameters, SetCondition, lock, milliseconds, seconds};
 use super::owner;
 use super::resp::Reply;
 use super::script::Shape;
@@ -141,16 +141,22 @@ impl Locks<'_> {
         self.service.own_lease(&self.principal, lock, Some(&owner::key(value)))
     }
 
-    async fn set(&self, lock: &Name, value: &[u8], ttl: Duration, when: When) -> Outcome<Reply> {
+    async fn set(
+        &self,
+        lock: &Name,
+        value: &[u8],
+        ttl: Duration,
+        when: SetCondition,
+    ) -> Outcome<Reply> {
         let own = self.own(lock, value);
-        if when != When::Free && self.renew(lock, own, ttl).await? {
+        if when != SetCondition::Free && self.renew(lock, own, ttl).await? {
             return Ok(Reply::OK);
         }
-        if when != When::Owned && self.acquire(lock, value, ttl).await? {
+        if when != SetCondition::Owned && self.acquire(lock, value, ttl).await? {
             return Ok(Reply::OK);
         }
-        let held =
-            when == When::FreeOrOwned || when == When::Owned && self.left_ms(lock).await? != ABSENT;
+        let held = when == SetCondition::FreeOrOwned
+            || when == SetCondition::Owned && self.left_ms(lock).await? != ABSENT;
         if held {
             let text = format!(
                 "`{lock}` is held with another value, and SET without NX would take it from its \
@@ -221,7 +227,7 @@ impl Locks<'_> {
         value: &[u8],
         ttl: Duration,
     ) -> Outcome<bool> {
-        let mut acquired = Acquired { locks: self, value, held: Vec::new() };
+        let mut acquired = AcquiredLocks { locks: self, value, held: Vec::new() };
         for lock in locks {
             if !self.acquire(lock, value, ttl).await? {
                 return Ok(false);
@@ -329,13 +335,13 @@ const ABSENT: i64 = -2;
 
 /// Locks that are held while others are being acquired. They are released if that fails, or if the
 /// client disconnects meanwhile.
-struct Acquired<'a> {
+struct AcquiredLocks<'a> {
     locks: &'a Locks<'a>,
     value: &'a [u8],
     held: Vec<Name>,
 }
 
-impl Drop for Acquired<'_> {
+impl Drop for AcquiredLocks<'_> {
     fn drop(&mut self) {
         for lock in std::mem::take(&mut self.held) {
             let call = Call::Withdraw(lock, owner::key(self.value));

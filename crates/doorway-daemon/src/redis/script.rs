@@ -262,10 +262,10 @@ const REMEMBERED: usize = 1000;
 /// The scripts that clients have sent, by their SHA-1. A script that was forgotten is sent again by
 /// its client.
 #[derive(Default)]
-pub(super) struct Scripts(Mutex<Known>);
+pub(super) struct Scripts(Mutex<KnownScripts>);
 
 #[derive(Default)]
-struct Known {
+struct KnownScripts {
     shapes: BTreeMap<Vec<u8>, Shape>,
     /// The oldest first.
     order: VecDeque<Vec<u8>>,

@@ -14,7 +14,7 @@ use tokio::task::unconstrained;
 use tokio::time::sleep;
 
 use super::report::closed_because;
-use super::{Core, Inner, Service};
+use super::{Core, Service, ServiceShell};
 
 /// How long other nodes may take to answer, for a request that does not wait for its lock.
 const ASKING: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub(super) struct NodeRequest {
     pub(super) numbers: u32,
 }
 
-impl Inner {
+impl ServiceShell {
     /// Make a request at the node. If the node grants it at once, no task is started.
     pub(super) fn acquire(
         self: &Arc<Self>,
@@ -47,17 +47,17 @@ impl Inner {
             Ok((Poll::Ready(guard), _)) => core.keep(ask, guard, keeps),
             Err(refusal) => Input::Refused(ask, refusal),
             Ok((Poll::Pending, acquire)) => {
-                let inner = Arc::clone(self);
+                let shell = Arc::clone(self);
                 let task = self.runtime.spawn(async move {
-                    let outcome = inner.wait_for(&handle, wait, acquire).await;
-                    let mut core = inner.core.lock();
+                    let outcome = shell.wait_for(&handle, wait, acquire).await;
+                    let mut core = shell.core.lock();
                     core.tasks.remove(&ask);
                     let input = match outcome {
                         Ok(guard) => core.keep(ask, guard, keeps),
                         Err(refusal) => Input::Refused(ask, refusal),
                     };
                     core.inputs.push_back(input);
-                    inner.run(&mut core);
+                    shell.run(&mut core);
                 });
                 // The task cannot have ended yet: it needs the mutex that the caller has locked.
                 core.tasks.insert(ask, task.abort_handle());

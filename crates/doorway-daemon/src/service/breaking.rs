@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use super::Service;
-use super::calling::Calling;
+use super::calling::PendingCall;
 use super::group::Question;
 use super::perform::DROPPING;
 
@@ -30,7 +30,7 @@ const REMEMBERED: Duration = Duration::from_mins(1);
 /// The breaks that other members have asked for and whose answers they do not know, each with the
 /// moment at which it was first asked for.
 pub(super) type PendingBreaks =
-    Mutex<HashMap<(Name, Fence), (Instant, Calling), std::hash::RandomState>>;
+    Mutex<HashMap<(Name, Fence), (Instant, PendingCall), std::hash::RandomState>>;
 
 impl Service {
     /// Take a lock from the session that holds it with this fence, at any member that answers. A

@@ -14,7 +14,7 @@ use super::Service;
 
 impl Service {
     /// Begin a call. The answer comes later, unless the call is dropped.
-    pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> Calling {
+    pub(crate) fn call(&self, principal: &Arc<Principal>, call: Call) -> PendingCall {
         let (tell, answer) = oneshot::channel();
         let asks = match &call {
             Call::Acquire(lease) if !matches!(lease.key, Some(LeaseKey::Request(_))) => {
@@ -29,7 +29,7 @@ impl Service {
         core.inputs.push_back(Input::Call(connection, Arc::clone(principal), call));
         self.0.run(&mut core);
         drop(core);
-        Calling { service: self.clone(), connection, answer, asks }
+        PendingCall { service: self.clone(), connection, answer, asks }
     }
 }
 
@@ -37,7 +37,7 @@ impl Service {
 pub(crate) const ASKING: Duration = Duration::from_secs(5);
 
 /// A call that waits for its answer.
-pub(crate) struct Calling {
+pub(crate) struct PendingCall {
     service: Service,
     connection: Connection,
     answer: oneshot::Receiver<Answer>,
@@ -45,7 +45,7 @@ pub(crate) struct Calling {
     asks: Option<(Arc<Principal>, Name)>,
 }
 
-impl Calling {
+impl PendingCall {
     /// The answer to the call.
     pub(crate) async fn answer(&mut self) -> Answer {
         let stopped = || Answer::Refused(stopping());
@@ -73,7 +73,7 @@ impl Calling {
     }
 }
 
-impl Drop for Calling {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         let mut core = self.service.0.core.lock();
         core.calls.remove(&self.connection);

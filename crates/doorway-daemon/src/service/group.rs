@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::Service;
-use super::passing::Passing;
+use super::passing::CallMessage;
 use super::report::{PAGE, here, line};
 
 /// A question of a service to the services at other members.
@@ -54,7 +54,7 @@ pub(super) enum Question {
         by: String,
     },
     /// What a door of this member wants of the same door of yours.
-    Pass(Passing),
+    Pass(CallMessage),
 }
 
 /// The order of a list of locks.

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// What an attempt to connect to the socket has found.
-enum Found {
+enum SocketProbe {
     /// The connection, which ends with the socket.
     Connected(OwnedFd),
     /// The socket exists, but too many connections wait at it.
@@ -29,7 +29,7 @@ enum Found {
 
 /// Whether a process of this user holds the socket.
 pub(super) fn is_held(secret: &Secret, user: Option<u32>) -> bool {
-    matches!(find(secret, user), Ok(Found::Connected(_)))
+    matches!(find(secret, user), Ok(SocketProbe::Connected(_)))
 }
 
 /// Wait until no process of this user holds the socket any more. While that cannot be found out,
@@ -37,24 +37,24 @@ pub(super) fn is_held(secret: &Secret, user: Option<u32>) -> bool {
 pub(super) async fn ended(secret: &Secret, user: Option<u32>) {
     loop {
         match find(secret, user) {
-            Ok(Found::Nobody) => return,
-            Ok(Found::Connected(fd)) => {
+            Ok(SocketProbe::Nobody) => return,
+            Ok(SocketProbe::Connected(fd)) => {
                 // Nobody ever writes to it, so it becomes readable only when it ends.
                 let stream = tokio::net::UnixStream::from_std(fd.into());
                 if let Ok(stream) = stream
                     && stream.readable().await.is_ok()
-                    && matches!(find(secret, user), Ok(Found::Nobody))
+                    && matches!(find(secret, user), Ok(SocketProbe::Nobody))
                 {
                     return;
                 }
             }
-            Ok(Found::Crowded) | Err(_) => {}
+            Ok(SocketProbe::Crowded) | Err(_) => {}
         }
         sleep(LOOK).await;
     }
 }
 
-fn find(secret: &Secret, user: Option<u32>) -> io::Result<Found> {
+fn find(secret: &Secret, user: Option<u32>) -> io::Result<SocketProbe> {
     let address = SocketAddrUnix::new_abstract_name(secret.holder().as_bytes())?;
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -66,11 +66,11 @@ fn find(secret: &Secret, user: Option<u32>) -> io::Result<Found> {
                 peer.is_ok_and(|peer| peer.uid() != user)
             }) =>
         {
-            Ok(Found::Nobody)
+            Ok(SocketProbe::Nobody)
         }
-        Ok(()) => Ok(Found::Connected(fd)),
-        Err(Errno::AGAIN) => Ok(Found::Crowded),
-        Err(Errno::CONNREFUSED) => Ok(Found::Nobody),
+        Ok(()) => Ok(SocketProbe::Connected(fd)),
+        Err(Errno::AGAIN) => Ok(SocketProbe::Crowded),
+        Err(Errno::CONNREFUSED) => Ok(SocketProbe::Nobody),
         Err(error) => Err(error.into()),
     }
 }

@@ -20,11 +20,11 @@ impl Service {
     /// to the next process, so that a restart is as gentle as a crash: nobody else gets a lock
     /// before its holder has released it, or before the time of its session is over.
     pub async fn stop(&self) {
-        let inner = &self.0;
-        inner.input(Input::Stop);
+        let shell = &self.0;
+        shell.input(Input::Stop);
         let written = async {
             while self.connections() > 0 {
-                let changed = inner.changed.notified();
+                let changed = shell.changed.notified();
                 if self.connections() == 0 {
                     return;
                 }
@@ -34,18 +34,18 @@ impl Service {
         let _ = tokio::time::timeout(LAST_WORDS, written).await;
         if self.sessions() == 0 && self.held() == 0 {
             // Nothing is left to the next process, so the others need not wait for a lease.
-            let _ = tokio::time::timeout(LEAVING, inner.node.leave()).await;
+            let _ = tokio::time::timeout(LEAVING, shell.node.leave()).await;
         }
         // The guards are kept until the node has stopped: a guard that is dropped is released.
-        inner.node.stop().await;
+        shell.node.stop().await;
         // Each of these calls refers to the service, which would never be dropped.
-        let unanswered = std::mem::take(&mut *inner.breaking.lock());
+        let unanswered = std::mem::take(&mut *shell.breaking.lock());
         drop(unanswered);
         if let Some(members) = self.store() {
             members.close().await;
         }
-        if let Some(ledger) = &inner.ledger {
-            ledger.close(inner.core.lock().sessions.is_settled());
+        if let Some(ledger) = &shell.ledger {
+            ledger.close(shell.core.lock().sessions.is_settled());
         }
         let held = self.held();
         if held > 0 {

@@ -11,7 +11,7 @@ mod acquire;
 mod alarm;
 mod breaking;
 mod calling;
-mod connected;
+mod connection;
 mod events;
 mod group;
 mod holder;
@@ -62,8 +62,8 @@ use crate::task::boxed;
 use alarm::Alarm;
 
 pub(crate) use calling::ASKING;
-pub use connected::Peer;
-pub(crate) use connected::{Connected, Entry, TURNED};
+pub use connection::Peer;
+pub(crate) use connection::{Entry, OpenConnection, REJECTED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
@@ -73,9 +73,10 @@ pub use process::Process;
 
 /// A node with sessions for its clients. Clones are the same service.
 #[derive(Clone)]
-pub struct Service(pub(crate) Arc<Inner>);
+pub struct Service(pub(crate) Arc<ServiceShell>);
 
-pub(crate) struct Inner {
+/// The shell around the sessions of a [`Service`], which all its clones share.
+pub(crate) struct ServiceShell {
     pub(crate) node: Node,
     /// The store of a group that agrees on its members.
     members: Option<Members>,
@@ -99,7 +100,7 @@ pub(crate) struct Inner {
     /// Whether the node grants locks: former holders are back, or their time is over.
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
-    turned: Arc<Semaphore>,
+    rejected: Arc<Semaphore>,
     /// How long a lease of the node lasts, in a group that agrees on its members.
     lease_ms: AtomicU32,
     /// Notified when a session or a connection was opened or has ended.
@@ -109,7 +110,7 @@ pub(crate) struct Inner {
     /// Notified when the service was drained on behalf of a client, and is to end.
     leaving: Notify,
     /// Calls between the services of the group.
-    passed: passing::Passed,
+    passed: passing::PassedCalls,
     /// Locks that other members want to be broken.
     breaking: breaking::PendingBreaks,
 }
@@ -164,7 +165,7 @@ impl Service {
         config.on_lost = Some(OnLost::new(lose));
         let (send, wanted) = unbounded_channel();
         config.on_wanted = Some(OnWanted::new(move |lock| drop(send.send(lock))));
-        let answering: Arc<OnceLock<Weak<Inner>>> = Arc::default();
+        let answering: Arc<OnceLock<Weak<ServiceShell>>> = Arc::default();
         config.answer = Some(answer_members(Arc::clone(&answering)));
         if alone {
             // What idle locks have learnt saves messages, and a node alone sends none.
@@ -193,7 +194,7 @@ impl Service {
         let now = Moment::now_at_node();
         // Which leases of the former process the group has to keep depends on it.
         let lease_ms = members.as_ref().and_then(Members::record).map_or(0, |it| it.lease_ms);
-        let service = Self(Arc::new(Inner {
+        let service = Self(Arc::new(ServiceShell {
             node,
             members,
             scope: settings.scope,
@@ -209,12 +210,12 @@ impl Service {
             syncing: Arc::default(),
             ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
-            turned: Arc::new(Semaphore::new(TURNED)),
+            rejected: Arc::new(Semaphore::new(REJECTED)),
             lease_ms: AtomicU32::new(lease_ms),
             changed: Notify::new(),
             drained: Notify::new(),
             leaving: Notify::new(),
-            passed: passing::Passed::default(),
+            passed: passing::PassedCalls::default(),
             breaking: breaking::PendingBreaks::default(),
         }));
         let _ = answering.set(Arc::downgrade(&service.0)); // It is set here alone.
@@ -316,10 +317,10 @@ impl Service {
         // One after another: however many clients ask and hang up, the disk has one thing to do at
         // a time.
         let turn = Arc::clone(&self.0.syncing).lock_owned().await;
-        let inner = Arc::clone(&self.0);
+        let shell = Arc::clone(&self.0);
         let sync = move || {
             let _turn = turn;
-            inner.ledger.as_ref().map_or(Ok(()), Ledger::sync)
+            shell.ledger.as_ref().map_or(Ok(()), Ledger::sync)
         };
         let synced = self.0.runtime.spawn_blocking(sync).await;
         let synced = synced.map_err(|_| stopping())?;
@@ -339,7 +340,7 @@ impl Service {
     /// Answer the hello of a client. `claims` are those that followed the hello.
     pub(crate) fn greet(
         &self,
-        connected: &Connected,
+        connected: &OpenConnection,
         peer: Peer,
         principal: &Arc<Principal>,
         hello: Hello,
@@ -364,7 +365,7 @@ impl Service {
     }
 
     /// Pass on a request of a connection.
-    pub(crate) fn request(&self, connected: &Connected, request: Request) {
+    pub(crate) fn request(&self, connected: &OpenConnection, request: Request) {
         self.0.input(Input::Request(connected.number, request));
     }
 
@@ -372,7 +373,7 @@ impl Service {
     /// sessions then answer the request with this number.
     pub(crate) fn look_for_holder(
         &self,
-        connected: &Connected,
+        connected: &OpenConnection,
         request: u64,
     ) -> Result<(), Refusal> {
         let session = self.0.core.lock().sessions.secret_of(connected.number);
@@ -387,12 +388,12 @@ impl Service {
     }
 
     /// Bytes have come from a client.
-    pub(crate) fn heard(&self, connected: &Connected) {
+    pub(crate) fn heard(&self, connected: &OpenConnection) {
         self.0.input(Input::Heard(connected.number));
     }
 }
 
-impl Inner {
+impl ServiceShell {
     /// Pass on what happened, and do what the sessions say.
     pub(crate) fn input(self: &Arc<Self>, input: Input) {
         let mut core = self.core.lock();
@@ -450,24 +451,24 @@ impl Core {
 
 /// Tell the sessions which grants the node has lost. The node must not be called while it reports a
 /// loss, so this task passes the report on.
-async fn losing(inner: Weak<Inner>, mut losses: UnboundedReceiver<(u64, Name, Fence)>) {
+async fn losing(shell: Weak<ServiceShell>, mut losses: UnboundedReceiver<(u64, Name, Fence)>) {
     while let Some((session, name, fence)) = losses.recv().await {
-        let Some(inner) = inner.upgrade() else { return };
-        inner.input(Input::Lost { session, name, fence });
+        let Some(shell) = shell.upgrade() else { return };
+        shell.input(Input::Lost { session, name, fence });
     }
 }
 
 /// Tell the sessions which locks are wanted that a client keeps. The sessions know of the requests
 /// of their own clients before, so this is about those of other members.
-async fn revoking(inner: Weak<Inner>, mut wanted: UnboundedReceiver<Name>) {
+async fn revoking(shell: Weak<ServiceShell>, mut wanted: UnboundedReceiver<Name>) {
     while let Some(name) = wanted.recv().await {
-        let Some(inner) = inner.upgrade() else { return };
-        inner.input(Input::Wanted(name));
+        let Some(shell) = shell.upgrade() else { return };
+        shell.input(Input::Wanted(name));
     }
 }
 
 /// Let the sessions know of the rules for locks, as long as the service lives.
-async fn ruling(service: Weak<Inner>, mut rules: watch::Receiver<Arc<AgreedRules>>) {
+async fn ruling(service: Weak<ServiceShell>, mut rules: watch::Receiver<Arc<AgreedRules>>) {
     loop {
         let Some(service) = service.upgrade() else { return };
         let known = Arc::clone(&rules.borrow_and_update());
@@ -480,7 +481,7 @@ async fn ruling(service: Weak<Inner>, mut rules: watch::Receiver<Arc<AgreedRules
 }
 
 /// Let the sessions know of the lease of the node, as long as the service lives.
-async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
+async fn leasing(service: Weak<ServiceShell>, mut changes: watch::Receiver<u64>) {
     loop {
         let Some(service) = service.upgrade() else { return };
         let record = service.node.membership().and_then(|membership| membership.record);
@@ -495,15 +496,15 @@ async fn leasing(service: Weak<Inner>, mut changes: watch::Receiver<u64>) {
 }
 
 /// Tell the sessions that time has passed, whenever that is due.
-async fn ticking(inner: Weak<Inner>) {
+async fn ticking(shell: Weak<ServiceShell>) {
     let alarm = Alarm::new();
     loop {
-        let Some(due) = inner.upgrade().map(|inner| inner.core.lock().sessions.due()) else {
+        let Some(due) = shell.upgrade().map(|shell| shell.core.lock().sessions.due()) else {
             return;
         };
         alarm.wait(due.since(Moment::now_at_node())).await;
-        let Some(inner) = inner.upgrade() else { return };
-        inner.input(Input::Tick);
+        let Some(shell) = shell.upgrade() else { return };
+        shell.input(Input::Tick);
     }
 }
 
@@ -525,10 +526,10 @@ fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, R
 }
 
 /// Answer the questions of other members, as soon as the service is there.
-fn answer_members(service: Arc<OnceLock<Weak<Inner>>>) -> AnswerMembers {
+fn answer_members(service: Arc<OnceLock<Weak<ServiceShell>>>) -> AnswerMembers {
     AnswerMembers::new(move |question| {
-        let inner = service.get()?.upgrade()?;
-        group::answer(&Service(inner), question)
+        let shell = service.get()?.upgrade()?;
+        group::answer(&Service(shell), question)
     })
 }
 

@@ -44,13 +44,13 @@ pub(crate) struct TakenWindow {
 /// By how much the clock of a member is ahead of the clock of this node, in milliseconds. The
 /// answer took some time, so only bounds are known.
 #[derive(Debug)]
-struct Ahead {
+struct ClockOffset {
     node: String,
     least: i64,
     most: i64,
 }
 
-impl Ahead {
+impl ClockOffset {
     /// The clock of the member showed `theirs` at some moment between these two by our clock.
     fn new(node: String, theirs: u64, asked: u64, answered: u64) -> Self {
         let difference = |ours: u64| theirs.cast_signed().saturating_sub(ours.cast_signed());
@@ -191,11 +191,11 @@ impl Service {
             );
             return Err(refusal(Code::Unavailable, text));
         }
-        let ahead: Vec<Ahead> = answers
+        let ahead: Vec<ClockOffset> = answers
             .into_iter()
             .map(|(node, theirs, at)| {
                 let answered = asked.saturating_add(ms(at.saturating_duration_since(begin)));
-                Ahead::new(node, theirs, asked, answered)
+                ClockOffset::new(node, theirs, asked, answered)
             })
             .collect();
         agree(&ahead, Window::tolerance(period))
@@ -222,13 +222,13 @@ impl Service {
 
 /// Whether more than half of the members that have answered agree with the clock of this node,
 /// which agrees with itself.
-fn agree(members: &[Ahead], tolerance: Duration) -> Result<(), Refusal> {
+fn agree(members: &[ClockOffset], tolerance: Duration) -> Result<(), Refusal> {
     let most = i64::try_from(tolerance.as_millis()).unwrap_or(i64::MAX);
-    let off: Vec<&Ahead> = members.iter().filter(|member| !member.is_within(most)).collect();
+    let off: Vec<&ClockOffset> = members.iter().filter(|member| !member.is_within(most)).collect();
     if (members.len() + 1 - off.len()) * 2 > members.len() + 1 {
         return Ok(());
     }
-    let by = |member: &&Ahead| {
+    let by = |member: &&ClockOffset| {
         let (least, way) = if member.least > 0 {
             (member.least, "ahead")
         } else {
@@ -255,10 +255,10 @@ mod tests {
 
     const TOLERANCE: Duration = Duration::from_secs(6);
 
-    fn clocks(differences: &[i64]) -> Vec<Ahead> {
+    fn clocks(differences: &[i64]) -> Vec<ClockOffset> {
         let ours = 1_800_000_000_000_u64;
         let member = |(index, by): (usize, &i64)| {
-            Ahead::new(format!("m{index}"), ours.saturating_add_signed(*by), ours, ours + 100)
+            ClockOffset::new(format!("m{index}"), ours.saturating_add_signed(*by), ours, ours + 100)
         };
         differences.iter().enumerate().map(member).collect()
     }

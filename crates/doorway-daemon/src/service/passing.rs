@@ -43,7 +43,7 @@ const ATTEMPTS: usize = 5;
 /// What one service says to another about calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Passing {
+pub(super) enum CallMessage {
     /// Begin this call of a client of mine. The answer is whether it has begun.
     Begin { from: String, ticket: u64, call: String },
     /// My client still waits. The answer is whether the call is known.
@@ -59,39 +59,39 @@ pub(crate) type CarryOut = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + 
 
 /// The calls of other members at this node, and those of this node at others.
 #[derive(Default)]
-pub(super) struct Passed {
+pub(super) struct PassedCalls {
     carry_out: OnceLock<CarryOut>,
-    here: Mutex<HashMap<(String, u64), Here, std::hash::RandomState>>,
+    here: Mutex<HashMap<(String, u64), HostedCall, std::hash::RandomState>>,
     awaited: Mutex<HashMap<u64, oneshot::Sender<String>, std::hash::RandomState>>,
     last: AtomicU64,
 }
 
 /// A call of another member.
-struct Here {
+struct HostedCall {
     heard: Instant,
     task: AbortHandle,
 }
 
 /// A call that waits for its answer at another member. The other member is told if this is dropped
 /// before.
-struct Waiting<'a> {
+struct AwaitedCall<'a> {
     service: &'a Service,
     node: &'a str,
     ticket: u64,
     answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for AwaitedCall<'_> {
     fn drop(&mut self) {
-        let inner = &self.service.0;
-        inner.passed.awaited.lock().remove(&self.ticket);
+        let shell = &self.service.0;
+        shell.passed.awaited.lock().remove(&self.ticket);
         if self.answered {
             return;
         }
-        let from = inner.node.name().to_owned();
+        let from = shell.node.name().to_owned();
         let (service, node) = (self.service.clone(), self.node.to_owned());
-        let gone = Passing::Drop { from, ticket: self.ticket };
-        inner.runtime.spawn(async move { service.tell(&node, gone).await });
+        let gone = CallMessage::Drop { from, ticket: self.ticket };
+        shell.runtime.spawn(async move { service.tell(&node, gone).await });
     }
 }
 
@@ -113,9 +113,9 @@ impl Service {
         let ticket = passed.last.fetch_add(1, Ordering::Relaxed);
         let (tell, mut answer) = oneshot::channel();
         passed.awaited.lock().insert(ticket, tell);
-        let mut waiting = Waiting { service: self, node, ticket, answered: false };
+        let mut waiting = AwaitedCall { service: self, node, ticket, answered: false };
         let from = || self.0.node.name().to_owned();
-        let begun = self.tell(node, Passing::Begin { from: from(), ticket, call }).await;
+        let begun = self.tell(node, CallMessage::Begin { from: from(), ticket, call }).await;
         if begun == Some(false) {
             let text = format!("the node {node} does not serve clients of etcd, or has no room");
             return Err(refusal(Code::Unavailable, text));
@@ -133,7 +133,7 @@ impl Service {
                 }
                 () = sleep(REMINDER) => {}
             }
-            match self.tell(node, Passing::Waits { from: from(), ticket }).await {
+            match self.tell(node, CallMessage::Waits { from: from(), ticket }).await {
                 Some(true) => heard = Instant::now(),
                 // The answer may have come before the other member has forgotten the call.
                 Some(false) => {
@@ -154,26 +154,26 @@ impl Service {
     }
 
     /// Say something to the service at another member; `None` if it does not answer.
-    async fn tell(&self, node: &str, what: Passing) -> Option<bool> {
+    async fn tell(&self, node: &str, what: CallMessage) -> Option<bool> {
         let question = serde_json::to_vec(&Question::Pass(what)).ok()?;
         let answer = self.0.node.ask_member(node, question).await?;
         serde_json::from_slice(&answer).ok()
     }
 
     /// Answer what the service at another member says. This must not wait.
-    pub(super) fn hear(&self, what: Passing) -> bool {
+    pub(super) fn hear(&self, what: CallMessage) -> bool {
         match what {
-            Passing::Begin { from, ticket, call } => self.begin_passed(from, ticket, call),
-            Passing::Waits { from, ticket } => {
+            CallMessage::Begin { from, ticket, call } => self.begin_passed(from, ticket, call),
+            CallMessage::Waits { from, ticket } => {
                 let mut here = self.0.passed.here.lock();
                 let call = here.get_mut(&(from, ticket));
                 call.map(|call| call.heard = Instant::now()).is_some()
             }
-            Passing::Drop { from, ticket } => {
+            CallMessage::Drop { from, ticket } => {
                 let dropped = self.0.passed.here.lock().remove(&(from, ticket));
                 dropped.map(|call| call.task.abort()).is_some()
             }
-            Passing::Done { ticket, answer } => {
+            CallMessage::Done { ticket, answer } => {
                 let awaited = self.0.passed.awaited.lock().remove(&ticket);
                 awaited.is_some_and(|awaited| awaited.send(answer).is_ok())
             }
@@ -194,14 +194,17 @@ impl Service {
             };
             let Some(answer) = answer else { return };
             for _ in 0..ATTEMPTS {
-                let done = Passing::Done { ticket, answer: answer.clone() };
+                let done = CallMessage::Done { ticket, answer: answer.clone() };
                 if service.tell(&key.0, done).await.is_some() {
                     break;
                 }
             }
             service.0.passed.here.lock().remove(&key);
         });
-        here.insert((from, ticket), Here { heard: Instant::now(), task: task.abort_handle() });
+        here.insert(
+            (from, ticket),
+            HostedCall { heard: Instant::now(), task: task.abort_handle() },
+        );
         true
     }
 

@@ -15,7 +15,7 @@ use doorway_sessions::{
 use tokio::time::timeout;
 
 use super::acquire::NodeRequest;
-use super::{Core, Event, Inner, Service, process};
+use super::{Core, Event, Service, ServiceShell, process};
 use crate::log_limit::LogLimit;
 use crate::service;
 
@@ -26,7 +26,7 @@ pub(super) const DROPPING: Duration = Duration::from_secs(30);
 /// Limits the lines about grants that could not be held again.
 static UNCLAIMED: LogLimit = LogLimit::new();
 
-impl Inner {
+impl ServiceShell {
     /// Pass on all that happened, and do what the sessions say.
     pub(super) fn run(self: &Arc<Self>, core: &mut Core) {
         let now = Moment::now_at_node();
@@ -162,7 +162,7 @@ impl Inner {
     fn hold(self: &Arc<Self>, ask: AskId, name: &Name, fence: Fence, length: Duration) {
         let ends = (length != UNLIMITED).then_some(length);
         let held = self.node.hold(name, fence, ends);
-        let (inner, name) = (Arc::clone(self), name.clone());
+        let (shell, name) = (Arc::clone(self), name.clone());
         self.runtime.spawn(async move {
             let mut kept = held.await.map_err(|error| {
                 let time = ends.map(|ends| format!("for {} s", ends.as_secs_f64()));
@@ -170,10 +170,10 @@ impl Inner {
                 let text = format!("the group does not keep `{name}` {time}: {error}");
                 refusal(Code::Unavailable, text)
             });
-            if inner.keeps_alone() {
-                kept = Service(Arc::clone(&inner)).sync_ledger().await;
+            if shell.keeps_alone() {
+                kept = Service(Arc::clone(&shell)).sync_ledger().await;
             }
-            let mut core = inner.core.lock();
+            let mut core = shell.core.lock();
             // The membership of the node may have ended in the meantime, and the lock with it.
             let lost = core.guards.get(&ask).is_none_or(doorway_node::LockGuard::is_lost);
             let kept = kept.and_then(|()| {
@@ -181,7 +181,7 @@ impl Inner {
                 if lost { Err(refusal(Code::Broken, text)) } else { Ok(()) }
             });
             core.inputs.push_back(Input::Held { ask, length, kept });
-            inner.run(&mut core);
+            shell.run(&mut core);
         });
     }
 
@@ -189,18 +189,18 @@ impl Inner {
     /// that no later process holds it again.
     fn drop_hold(self: &Arc<Self>, name: Name, fence: Fence) {
         let dropped = self.node.drop_hold(&name, fence);
-        let inner = Arc::clone(self);
+        let shell = Arc::clone(self);
         self.runtime.spawn(async move {
             let tell = |done: Result<(), String>| {
                 let done = done.map_err(|why| {
                     tracing::warn!(%name, %fence, "a lock that has ended may be held again: {why}");
                     refusal(Code::Unavailable, why)
                 });
-                inner.input(Input::Dropped(name.clone(), fence, done));
+                shell.input(Input::Dropped(name.clone(), fence, done));
             };
             let durable = async {
                 dropped.await.map_err(|ended| ended.to_string())?;
-                Service(Arc::clone(&inner)).sync_ledger().await.map_err(|error| error.text)
+                Service(Arc::clone(&shell)).sync_ledger().await.map_err(|error| error.text)
             };
             let mut durable = pin!(durable);
             let Ok(done) = timeout(DROPPING, &mut durable).await else {
@@ -220,12 +220,12 @@ impl Inner {
 
     /// Let a task wait for the end of the processes of a session.
     fn watch(self: &Arc<Self>, core: &mut Core, session: u64, evidence: Evidence) {
-        let inner = Arc::downgrade(self);
+        let shell = Arc::downgrade(self);
         let proven = core.proven.take_if(|process| evidence.is_process(process.pid()));
         let task = self.runtime.spawn(async move {
             process::wait(evidence, proven).await;
-            if let Some(inner) = inner.upgrade() {
-                inner.input(Input::ProcessEnded(session));
+            if let Some(shell) = shell.upgrade() {
+                shell.input(Input::ProcessEnded(session));
             }
         });
         core.watchers.insert(session, task.abort_handle());

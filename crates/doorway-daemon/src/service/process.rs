@@ -52,18 +52,20 @@ impl Process {
     }
 
     /// The process that a descriptor refers to, which a client passed.
-    fn passed(fd: OwnedFd) -> Result<Self, Passed> {
+    fn passed(fd: OwnedFd) -> Result<Self, DescriptorFault> {
         if !is_own_proc() {
-            return Err(Passed::Unseen);
+            return Err(DescriptorFault::Unseen);
         }
         let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd()));
         let about = about.unwrap_or_default();
         let number = about.lines().find_map(|line| line.strip_prefix("Pid:"));
         match number.and_then(|number| number.trim().parse::<i64>().ok()) {
-            None => Err(Passed::Other),
-            Some(..0) => Err(Passed::Ended),
-            Some(0) => Err(Passed::Unseen),
-            Some(pid) => Ok(Self { pid: u32::try_from(pid).map_err(|_| Passed::Other)?, fd }),
+            None => Err(DescriptorFault::Other),
+            Some(..0) => Err(DescriptorFault::Ended),
+            Some(0) => Err(DescriptorFault::Unseen),
+            Some(pid) => {
+                Ok(Self { pid: u32::try_from(pid).map_err(|_| DescriptorFault::Other)?, fd })
+            }
         }
     }
 
@@ -128,7 +130,7 @@ impl Process {
 }
 
 /// Why a descriptor that a client passed is of no use.
-enum Passed {
+enum DescriptorFault {
     /// It does not refer to a process.
     Other,
     /// Its process has ended.
@@ -205,9 +207,9 @@ pub(crate) fn to_live_with(pid: u32, mut peer: Peer) -> Result<(Process, Process
     let process = match peer.passed.take() {
         Some(fd) => match Process::passed(fd) {
             Ok(process) if process.pid == pid => process,
-            Ok(_) | Err(Passed::Unseen) => return Err(foreign(pid)),
-            Err(Passed::Ended) => return Err(no_process(pid)),
-            Err(Passed::Other) => {
+            Ok(_) | Err(DescriptorFault::Unseen) => return Err(foreign(pid)),
+            Err(DescriptorFault::Ended) => return Err(no_process(pid)),
+            Err(DescriptorFault::Other) => {
                 let text = format!("the client passed a descriptor that is not process {pid}");
                 return Err(refusal(Code::Invalid, text));
             }

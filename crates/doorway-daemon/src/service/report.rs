@@ -16,7 +16,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
 use super::group::ListOrder;
-use super::{Inner, Service};
+use super::{Service, ServiceShell};
 
 /// How many clients of a lock are reported at most, and how many locks in a page: with the longest
 /// of names and texts these fit into a frame.
@@ -37,11 +37,11 @@ impl Service {
 
     /// Report about one lock, for a door that decides itself what its client may see.
     pub(crate) async fn report(&self, lock: &Name) -> LockReport {
-        let inner = &*self.0;
-        let (name, permits) = inner.core.lock().sessions.behind(lock);
-        let handle = inner.node.open_name(name);
+        let shell = &*self.0;
+        let (name, permits) = shell.core.lock().sessions.behind(lock);
+        let handle = shell.node.open_name(name);
         let why = handle.why().await;
-        let me = inner.node.name();
+        let me = shell.node.name();
         let here = why.waiters.iter().take(WAITING).map(|waiter| here(me, waiter));
         let elsewhere = why.elsewhere.iter().map(elsewhere);
         let holders = why.holders.iter().filter_map(holder).chain(why.closed.iter().map(kept));
@@ -68,22 +68,22 @@ impl Service {
 
     /// Report about the node, as it is now.
     pub fn status(&self) -> NodeStatus {
-        let inner = &*self.0;
+        let shell = &*self.0;
         let now = Moment::now_at_node();
-        let core = inner.core.lock();
+        let core = shell.core.lock();
         let (sessions, counters) = (core.sessions.len() as u64, core.sessions.counters().clone());
         let reclaiming = core.sessions.reclaiming();
         drop(core);
         NodeStatus {
-            node: inner.node.name().to_owned(),
-            group: inner.node.group().to_owned(),
+            node: shell.node.name().to_owned(),
+            group: shell.node.group().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            scope: inner.scope,
+            scope: shell.scope,
             pid: std::process::id(),
-            up_ms: ms(now.since(inner.began)),
-            view: inner.node.counters().view,
-            members: inner.node.members(),
-            away: absent(inner.node.away()),
+            up_ms: ms(now.since(shell.began)),
+            view: shell.node.counters().view,
+            members: shell.node.members(),
+            away: absent(shell.node.away()),
             reclaiming_ms: reclaiming.map(|until| ms(until.since(now))),
             sessions,
             held: counters.held,
@@ -101,14 +101,14 @@ impl Service {
     /// that is not known, and this goes on waiting.
     pub async fn await_free(&self, principal: &Principal, lock: &Name) -> Result<(), Refusal> {
         allowed(principal, Right::Inspect, lock)?;
-        let inner = &*self.0;
+        let shell = &*self.0;
         // Listen before the first look, so that nothing happens unseen in between.
         let mut listener = self.listen(principal)?;
         loop {
-            let (name, _) = inner.core.lock().sessions.behind(lock);
+            let (name, _) = shell.core.lock().sessions.behind(lock);
             // A client that keeps the lock and does not use it gives it back.
             self.0.input(Input::Wanted(name.clone()));
-            let why = inner.node.open_name(name).why().await;
+            let why = shell.node.open_name(name).why().await;
             let unused = why.holders.is_empty()
                 && why.closed.is_empty()
                 && why.waiters.is_empty()
@@ -118,7 +118,7 @@ impl Service {
                 return Ok(());
             }
             // Other nodes send no news, and a request that is given up is no news either.
-            let pause = Duration::from_millis(if inner.is_alone() { 100 } else { 250 });
+            let pause = Duration::from_millis(if shell.is_alone() { 100 } else { 250 });
             let happened = async {
                 loop {
                     match listener.events.recv().await {
@@ -171,7 +171,7 @@ impl Service {
     }
 }
 
-impl Inner {
+impl ServiceShell {
     /// The next locks with their clients at this node, by the names that clients use. Locks that
     /// `may` refuses are left out. There is at least one more than a page has, if that many exist.
     pub(super) fn page(

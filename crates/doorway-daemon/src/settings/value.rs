@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorway_protocol::NamePattern;
-use doorway_sessions::principal::{Allowed, Right};
+use doorway_sessions::principal::{PatternRights, Right};
 use toml::de::DeValue;
 
 /// A whole number, however it is written.
@@ -62,9 +62,9 @@ pub(super) fn octal(digits: &str) -> Option<u32> {
 }
 
 /// A pattern of names: a whole name, or a beginning followed by `*`.
-pub(super) fn allowed(pattern: &str, may: Vec<Right>) -> Result<Allowed, String> {
+pub(super) fn allowed(pattern: &str, may: Vec<Right>) -> Result<PatternRights, String> {
     let pattern = NamePattern::parse(pattern).map_err(|error| error.to_string())?;
-    Ok(Allowed { pattern, may })
+    Ok(PatternRights { pattern, may })
 }
 
 /// A right by its name.

@@ -477,7 +477,7 @@ fn changed_requests_neither_end_the_service_nor_stop_it() {
         let mut random = Random(seed << 32 | case);
         let corpus = random.pick(&corpora);
         let bytes = change(&mut random, corpus);
-        let _reported = Reported { seed, case, bytes: &bytes };
+        let _reported = RequestReport { seed, case, bytes: &bytes };
         let listens = target.send(&bytes);
         if !listens || case % WITNESS == 0 {
             target.go_on(listens);
@@ -487,13 +487,13 @@ fn changed_requests_neither_end_the_service_nor_stop_it() {
 }
 
 /// Tells which request it was if the test fails.
-struct Reported<'a> {
+struct RequestReport<'a> {
     seed: u64,
     case: u64,
     bytes: &'a [u8],
 }
 
-impl Drop for Reported<'_> {
+impl Drop for RequestReport<'_> {
     fn drop(&mut self) {
         let Self { seed, case, bytes } = self;
         if std::thread::panicking() {

@@ -138,7 +138,7 @@ pub fn withdrawals(info: &Info) -> Vec<Vec<Attempt>> {
 
 /// An arrangement of the members, and the groups in which it is checked, the largest first.
 #[derive(Clone, Debug)]
-pub struct Arranged {
+pub struct CheckedArrangement {
     /// The name of the algorithm.
     pub algorithm: &'static str,
     /// The arrangement as options of the command, or in words.
@@ -149,7 +149,7 @@ pub struct Arranged {
     coordinator: Option<NodeId>,
 }
 
-impl Arranged {
+impl CheckedArrangement {
     fn new(algorithm: &'static str, title: &'static str, shape: Shape) -> Self {
         let attempts = vec![Attempt::all(4, FOREVER)];
         Self { algorithm, title, attempts, shape, coordinator: None }
@@ -172,30 +172,38 @@ impl Arranged {
 }
 
 /// Every arrangement that a rule of the lock service can choose.
-pub fn arrangements() -> Vec<Arranged> {
+pub fn arrangements() -> Vec<CheckedArrangement> {
     let asking = |title: &'static str, weights: Option<Vec<u32>>| {
         let plan = title.split(' ').nth(1).unwrap_or_default().parse();
         let quorums = Some(plan.expect("the title names quorums"));
         let shape = Shape { quorums, weights, ..Shape::default() };
-        Arranged::new("maekawa", title, shape).tried(&[Attempt::all(4, 1)])
+        CheckedArrangement::new("maekawa", title, shape).tried(&[Attempt::all(4, 1)])
     };
     let quorums = |title| asking(title, None);
     let voting = |title, weights: &[u32]| {
         let shape = Shape { weights: Some(weights.to_vec()), ..Shape::default() };
         let sizes = [Attempt::all(3, 1)];
-        Arranged::new("weighted-majority", title, shape).tried(&sizes)
+        CheckedArrangement::new("weighted-majority", title, shape).tried(&sizes)
     };
     let treed = |algorithm, title, tree| {
         let wiring = (algorithm != "raymond-tree").then_some(Wiring::Tree);
-        Arranged::new(algorithm, title, Shape { tree: Some(tree), wiring, ..Shape::default() })
+        CheckedArrangement::new(
+            algorithm,
+            title,
+            Shape { tree: Some(tree), wiring, ..Shape::default() },
+        )
     };
     let wired = |algorithm, title, wiring| {
-        Arranged::new(algorithm, title, Shape { wiring: Some(wiring), ..Shape::default() })
+        CheckedArrangement::new(
+            algorithm,
+            title,
+            Shape { wiring: Some(wiring), ..Shape::default() },
+        )
     };
     let seated = |title, seats| {
         let shape = Shape { permits: Some(3), seats: Some(seats), ..Shape::default() };
         let sizes = [Attempt::all(3, 1)];
-        Arranged::new("raymond-k", title, shape).tried(&sizes)
+        CheckedArrangement::new("raymond-k", title, shape).tried(&sizes)
     };
     let six = [Attempt::some(6, 0, 3)];
     let mut all = vec![
@@ -228,8 +236,8 @@ pub fn arrangements() -> Vec<Arranged> {
     }
     all.push(seated("--permits 3 --seats 1", 1));
     all.push(seated("--permits 3 --seats 2", 2));
-    let central = Arranged::new("central", "coordinator: node 2", Shape::default());
-    all.push(Arranged { coordinator: Some(NodeId(1)), ..central });
+    let central = CheckedArrangement::new("central", "coordinator: node 2", Shape::default());
+    all.push(CheckedArrangement { coordinator: Some(NodeId(1)), ..central });
     all
 }
 

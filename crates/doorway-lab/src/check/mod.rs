@@ -89,12 +89,12 @@ pub struct Report {
     /// How many worlds and steps there are, how deep, and how much memory they took.
     pub progress: Progress,
     /// What was measured about waiting, if [`Check::waiting`] is set and everything else holds.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitBounds>,
 }
 
 /// What was measured about waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitBounds {
     /// The most entries of other nodes while one node waits; `None` if there is no bound.
     pub overtaken: Option<u32>,
     /// The fewest and the most messages of a run from beginning to end; `None` if runs do not end.
@@ -253,7 +253,7 @@ impl<'a> Check<'a> {
         packed: &PackedModel<'_>,
         search: &Search<'_>,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Option<(Verdict, Waiting)> {
+    ) -> Option<(Verdict, WaitBounds)> {
         let first = self.world.live_in(Phase::Waiting);
         let first = first.iter().fold(0, |bits, node| bits | 1 << node.index());
         let size = self.world.group().size() as usize;

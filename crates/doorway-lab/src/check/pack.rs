@@ -93,13 +93,13 @@ pub(super) struct PackedModel<'m> {
     first: Vec<u32>,
     tables: RwLock<Tables>,
     /// What threads have for themselves, while no thread uses it.
-    spares: Mutex<Vec<Own>>,
+    spares: Mutex<Vec<ThreadTables>>,
     /// A key for each slot of a row, so that equal numbers in different slots hash differently.
     keys: Vec<u64>,
 }
 
 /// What a thread has for itself.
-struct Own {
+struct ThreadTables {
     /// A copy of the tables. If all threads read the same tables, each would wait whenever another
     /// one adds to them.
     tables: Tables,
@@ -291,10 +291,10 @@ impl<'m> PackedModel<'m> {
     }
 
     /// What a thread has for itself, with the tables as they are now.
-    fn take_spare(&self) -> Own {
+    fn take_spare(&self) -> ThreadTables {
         let spare = self.spares().pop();
         let tables = self.tables();
-        let mut own = spare.unwrap_or_else(|| Own {
+        let mut own = spare.unwrap_or_else(|| ThreadTables {
             tables: Tables::new(tables.order()),
             settler: self.codec.settler(),
             settled: SettledRows::new(self.layout.width()),
@@ -303,7 +303,7 @@ impl<'m> PackedModel<'m> {
         own
     }
 
-    fn spares(&self) -> MutexGuard<'_, Vec<Own>> {
+    fn spares(&self) -> MutexGuard<'_, Vec<ThreadTables>> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -317,8 +317,8 @@ impl<'m> PackedModel<'m> {
 
     /// Replace the successors of a world by their settled forms. If this fails, it may be tried
     /// again: a settled world is its own settled form.
-    fn try_settle(&self, own: &mut Own, successors: &mut Successors) -> Result<(), Gap> {
-        let Own { tables, settler: Some(settler), settled } = own else { return Ok(()) };
+    fn try_settle(&self, own: &mut ThreadTables, successors: &mut Successors) -> Result<(), Gap> {
+        let ThreadTables { tables, settler: Some(settler), settled } = own else { return Ok(()) };
         successors.rewrite(self.layout.width(), |row, print| {
             if let Some(print) = settled.recall(print, row) {
                 return Ok(print);

@@ -3,7 +3,7 @@
 
 use doorway_search::{Deed, Graph, Tag, Waits, components};
 
-use super::Waiting;
+use super::WaitBounds;
 
 /// A node, and the states of a cycle in which it waits.
 pub(super) type Round = (usize, Vec<u32>);
@@ -15,7 +15,7 @@ pub(super) fn look(
     first: u32,
     size: usize,
     go_on: &mut dyn FnMut() -> bool,
-) -> Option<(Waiting, Vec<Round>)> {
+) -> Option<(WaitBounds, Vec<Round>)> {
     let waiting = waiting(graph, first);
     let mut overtaken = Some(0);
     let mut rounds = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn look(
         overtaken = overtaken.zip(waits.overtaken).map(|(one, other)| one.max(other));
         rounds.extend(waits.rounds.into_iter().map(|round| (node, round)));
     }
-    Some((Waiting { overtaken, messages: messages(graph) }, rounds))
+    Some((WaitBounds { overtaken, messages: messages(graph) }, rounds))
 }
 
 /// The nodes that wait in each state, a bit for each node.

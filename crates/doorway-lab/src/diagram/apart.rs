@@ -19,11 +19,11 @@ const MAX_STEPS: usize = 6;
 
 /// The arrows drawn so far, by the heights of the two lanes that they join.
 #[derive(Default)]
-pub(super) struct Apart {
+pub(super) struct ArrowSpacing {
     drawn: BTreeMap<(i64, i64), Vec<(f64, f64)>>,
 }
 
-impl Apart {
+impl ArrowSpacing {
     /// Where to draw the arrow so that it lies on no earlier one between the same `lanes`, whose
     /// heights are given in either order. The arrow ends left of `right`.
     pub(super) fn place(
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn arrows_of_one_time_are_drawn_beside_each_other() {
-        let mut apart = Apart::default();
+        let mut apart = ArrowSpacing::default();
         let down = ((10.0, 0.0), (50.0, 40.0));
         let mut place = |line, lanes| apart.place(line, lanes, 100.0).0.0.round() as i64;
         assert_eq!([place(down, (0.0, 40.0)), place(down, (0.0, 40.0))], [10, 15]);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn no_arrow_leaves_the_picture() {
-        let mut apart = Apart::default();
+        let mut apart = ArrowSpacing::default();
         let line = ((10.0, 0.0), (95.0, 40.0));
         for _ in 0..20 {
             assert!(apart.place(line, (0.0, 40.0), 100.0).1.0 <= 100.0);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::story::{self, Flight};
 use crate::Trace;
-use crate::trace::{Event, What, kind};
+use crate::trace::{Event, EventKind, kind};
 
 /// The format counts microseconds; a step or a message delay is shown as a millisecond.
 const UNIT: f64 = 1000.0;
@@ -48,7 +48,7 @@ pub(super) fn render(trace: &Trace) -> String {
         let (ts, tid) = (time(event.at), thread(event.node));
         let name = story::phrase(trace, &event.what, &flights);
         match &event.what {
-            What::Send { id, .. } | What::Receive { id } => {
+            EventKind::Send { id, .. } | EventKind::Receive { id } => {
                 let length = next.map_or(BLINK, |next| (next - event.at).min(BLINK));
                 list.push(json!({
                     "ph": "X", "pid": 1, "tid": tid, "cat": "message", "name": name,
@@ -56,7 +56,7 @@ pub(super) fn render(trace: &Trace) -> String {
                 }));
                 if let Some(flight) = flights.get(id) {
                     // One arrow for each arrival, all of them beginning where the message was sent.
-                    let turns = if matches!(event.what, What::Send { .. }) {
+                    let turns = if matches!(event.what, EventKind::Send { .. }) {
                         0..flight.arrived.len()
                     } else {
                         let turn = arrivals.entry(*id).or_default();
@@ -68,7 +68,7 @@ pub(super) fn render(trace: &Trace) -> String {
             }
             _ => list.push(json!({
                 "ph": "i", "pid": 1, "tid": tid, "cat": "event", "name": name, "ts": ts,
-                "s": if matches!(event.what, What::Violate(_)) { "g" } else { "t" },
+                "s": if matches!(event.what, EventKind::Violate(_)) { "g" } else { "t" },
             })),
         }
     }
@@ -82,7 +82,7 @@ pub(super) fn render(trace: &Trace) -> String {
 
 /// One end of the arrow for a message's `turn`-th arrival.
 fn flow(flight: &Flight<'_>, turn: usize, event: &Event) -> Value {
-    let sent = matches!(event.what, What::Send { .. });
+    let sent = matches!(event.what, EventKind::Send { .. });
     json!({
         "ph": if sent { "s" } else { "f" }, "bp": "e", "pid": 1, "tid": thread(event.node),
         "cat": "message", "name": kind(flight.message), "id": format!("{}.{turn}", flight.id),

@@ -9,7 +9,7 @@ use doorway_core::NodeId;
 
 use super::story::{self, Flight, Standing};
 use crate::Trace;
-use crate::trace::{Event, What};
+use crate::trace::{Event, EventKind};
 
 /// Mermaid refuses texts above 50,000 characters; this leaves room for the last event and the note.
 const MAX_LENGTH: usize = 49_000;
@@ -60,19 +60,19 @@ fn happening(
     let (node, held) = (event.node, before.held as usize);
     let says = || note(&[node], &story::phrase(trace, &event.what, flights));
     match &event.what {
-        What::Send { .. } => String::new(), // Drawn on arrival.
-        What::Receive { id } | What::Lose { id } => match flights.get(id) {
+        EventKind::Send { .. } => String::new(), // Drawn on arrival.
+        EventKind::Receive { id } | EventKind::Lose { id } => match flights.get(id) {
             Some(flight) if cast.contains(&flight.from) => {
-                let lost = matches!(event.what, What::Lose { .. });
+                let lost = matches!(event.what, EventKind::Lose { .. });
                 let arrow = if lost { "-x" } else { "->>" };
                 format!("  n{}{arrow}n{node}: {}\n", flight.from, plain(flight.message))
             }
             _ => String::new(),
         },
-        What::Enter => says() + &format!("  activate n{node}\n"),
-        What::Release if held > 0 => format!("  deactivate n{node}\n") + &says(),
-        What::Crash => format!("  deactivate n{node}\n").repeat(held) + &says(),
-        What::Violate(violation) => {
+        EventKind::Enter => says() + &format!("  activate n{node}\n"),
+        EventKind::Release if held > 0 => format!("  deactivate n{node}\n") + &says(),
+        EventKind::Crash => format!("  deactivate n{node}\n").repeat(held) + &says(),
+        EventKind::Violate(violation) => {
             let mut concerned = story::concerned(violation);
             concerned.retain(|node| cast.contains(node));
             let words = note(&concerned, &story::phrase(trace, &event.what, flights));

@@ -6,7 +6,7 @@ use doorway_core::Mode;
 
 use super::story::{Flight, Stay};
 use crate::canvas::{COLOURS, Canvas, Point, Px, text_width};
-use crate::trace::{Event, What};
+use crate::trace::{Event, EventKind};
 
 const HEAD: f64 = 8.0;
 const ROW: f64 = 20.0;
@@ -99,11 +99,11 @@ pub(super) fn entries<'a>(
     mut flights: impl Iterator<Item = &'a Flight<'a>> + Clone,
     events: &[Event],
 ) -> Vec<(Sample, String)> {
-    let happens = |what: &What| events.iter().any(|event| event.what == *what);
-    let views = || events.iter().any(|event| matches!(event.what, What::View { .. }));
-    let stops = || events.iter().any(|event| matches!(event.what, What::Stop(_)));
-    let acts = || events.iter().any(|event| matches!(event.what, What::Act(_)));
-    let detects = || events.iter().any(|event| matches!(event.what, What::Detect(_)));
+    let happens = |what: &EventKind| events.iter().any(|event| event.what == *what);
+    let views = || events.iter().any(|event| matches!(event.what, EventKind::View { .. }));
+    let stops = || events.iter().any(|event| matches!(event.what, EventKind::Stop(_)));
+    let acts = || events.iter().any(|event| matches!(event.what, EventKind::Act(_)));
+    let detects = || events.iter().any(|event| matches!(event.what, EventKind::Detect(_)));
     let inside = |mode| stays.iter().any(|s| s.standing.held > 0 && s.standing.mode == mode);
     let waits = |inside: bool| {
         stays.iter().any(|s| s.standing.waiting.is_some() && (s.standing.held > 0) == inside)
@@ -119,9 +119,9 @@ pub(super) fn entries<'a>(
     let rest = [
         (lost, Sample::Lost, "lost"),
         (stub, Sample::Stub, "not received"),
-        (happens(&What::Crash), Sample::Crash, "crash"),
+        (happens(&EventKind::Crash), Sample::Crash, "crash"),
         (detects(), Sample::Detect, "learns of a crash"),
-        (happens(&What::Forget), Sample::Forget, "forgets the lock"),
+        (happens(&EventKind::Forget), Sample::Forget, "forgets the lock"),
         (acts(), Sample::Forget, "acts by itself"),
         (views(), Sample::View, "a new view"),
         (stops(), Sample::Stop, "stops"),

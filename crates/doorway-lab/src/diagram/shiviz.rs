@@ -7,7 +7,7 @@ use doorway_core::NodeId;
 use super::story;
 use crate::Trace;
 use crate::canvas::number;
-use crate::trace::What;
+use crate::trace::EventKind;
 
 /// `ShiViz` takes the first line of a file as the expression that parses the rest, and the second
 /// as the one that separates several runs; there is one run, so that line is empty.
@@ -27,8 +27,8 @@ pub(super) fn render(trace: &Trace) -> String {
     for event in &trace.events {
         let clock = clocks.entry(event.node).or_default();
         match &event.what {
-            What::Lose { .. } => continue,
-            What::Receive { id } => {
+            EventKind::Lose { .. } => continue,
+            EventKind::Receive { id } => {
                 for (node, seen) in stamps.get(id).into_iter().flatten() {
                     let known = clock.entry(*node).or_default();
                     *known = (*known).max(*seen);
@@ -38,7 +38,7 @@ pub(super) fn render(trace: &Trace) -> String {
         }
         *clock.entry(event.node).or_default() += 1;
         let mut fate = "";
-        if let What::Send { id, .. } = event.what {
+        if let EventKind::Send { id, .. } = event.what {
             stamps.insert(id, clock.clone());
             if flights.get(&id).is_some_and(|flight| flight.lost.is_some()) {
                 fate = " (lost)";

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use doorway_core::{Mode, NodeId};
 
 use crate::canvas::number;
-use crate::trace::{Event, Opening, What};
+use crate::trace::{Event, EventKind, Opening};
 use crate::{Trace, Violation};
 
 /// The state of a node as a picture shows it: outside, waiting, inside or crashed.
@@ -23,20 +23,20 @@ pub(super) struct Standing {
 
 impl Standing {
     /// The state of the node after an event.
-    pub(super) fn after(mut self, what: &What) -> Self {
+    pub(super) fn after(mut self, what: &EventKind) -> Self {
         match what {
-            What::Acquire(mode) => self.waiting = Some(*mode),
-            What::Enter => {
+            EventKind::Acquire(mode) => self.waiting = Some(*mode),
+            EventKind::Enter => {
                 self.mode = self.waiting.take().unwrap_or(self.mode);
                 self.held += 1;
             }
-            What::Release => self.held = self.held.saturating_sub(1),
-            What::Withdraw => self.waiting = None,
-            What::Crash => self = Self { crashed: true, ..Self::default() },
-            What::View { held, mode, .. } => {
+            EventKind::Release => self.held = self.held.saturating_sub(1),
+            EventKind::Withdraw => self.waiting = None,
+            EventKind::Crash => self = Self { crashed: true, ..Self::default() },
+            EventKind::View { held, mode, .. } => {
                 self = Self { held: *held, mode: *mode, ..Self::default() };
             }
-            What::Stop(_) => self = Self::default(),
+            EventKind::Stop(_) => self = Self::default(),
             _ => {}
         }
         self
@@ -66,7 +66,8 @@ pub(super) fn opening(trace: &Trace, events: &[Event]) -> BTreeMap<NodeId, Stand
     let mut balances = BTreeMap::<NodeId, (i64, i64)>::new();
     for event in events {
         let (balance, least) = balances.entry(event.node).or_default();
-        *balance += i64::from(event.what == What::Enter) - i64::from(event.what == What::Release);
+        *balance +=
+            i64::from(event.what == EventKind::Enter) - i64::from(event.what == EventKind::Release);
         *least = (*least).min(*balance);
     }
     let held = |least: i64| u32::try_from(-least).unwrap_or_default();
@@ -133,18 +134,18 @@ pub(super) fn flights(events: &[Event]) -> BTreeMap<u64, Flight<'_>> {
     let mut flights = BTreeMap::new();
     for event in events {
         match &event.what {
-            What::Send { id, to, message } => {
+            EventKind::Send { id, to, message } => {
                 let (id, from, to, sent) = (*id, event.node, *to, event.at);
                 let flight =
                     Flight { id, from, to, message, sent, arrived: Vec::new(), lost: None };
                 flights.insert(id, flight);
             }
-            What::Receive { id } => {
+            EventKind::Receive { id } => {
                 if let Some(flight) = flights.get_mut(id) {
                     flight.arrived.push(event.at);
                 }
             }
-            What::Lose { id } => {
+            EventKind::Lose { id } => {
                 if let Some(flight) = flights.get_mut(id) {
                     flight.lost = Some(event.at);
                 }
@@ -156,28 +157,32 @@ pub(super) fn flights(events: &[Event]) -> BTreeMap<u64, Flight<'_>> {
 }
 
 /// What happened to a node, on one line, as the rest of a sentence that begins with the node.
-pub(super) fn phrase(trace: &Trace, what: &What, flights: &BTreeMap<u64, Flight<'_>>) -> String {
+pub(super) fn phrase(
+    trace: &Trace,
+    what: &EventKind,
+    flights: &BTreeMap<u64, Flight<'_>>,
+) -> String {
     let source = |id: &u64| match flights.get(id) {
         Some(flight) => format!("{} from {}", flight.message, trace.name(flight.from)),
         None => format!("message {id}"),
     };
     let phrase = match what {
-        What::Acquire(Mode::Exclusive) => "acquires".into(),
-        What::Acquire(Mode::Shared) => "acquires, shared".into(),
-        What::Enter => "enters".into(),
-        What::Release => "leaves".into(),
-        What::Withdraw => "gives up".into(),
-        What::Send { to, message, .. } => format!("sends {message} to {}", trace.name(*to)),
-        What::Receive { id } => format!("receives {}", source(id)),
-        What::Lose { id } => format!("never gets {}: lost", source(id)),
-        What::Crash => "crashes".into(),
-        What::Detect(node) => format!("learns that {} crashed", trace.name(*node)),
-        What::Forget => "forgets the lock".into(),
-        What::View { number, held: 0, .. } => format!("begins view {number}"),
-        What::View { number, .. } => format!("begins view {number} inside"),
-        What::Stop(how) => (*how).into(),
-        What::Act(deed) => deed.clone(),
-        What::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
+        EventKind::Acquire(Mode::Exclusive) => "acquires".into(),
+        EventKind::Acquire(Mode::Shared) => "acquires, shared".into(),
+        EventKind::Enter => "enters".into(),
+        EventKind::Release => "leaves".into(),
+        EventKind::Withdraw => "gives up".into(),
+        EventKind::Send { to, message, .. } => format!("sends {message} to {}", trace.name(*to)),
+        EventKind::Receive { id } => format!("receives {}", source(id)),
+        EventKind::Lose { id } => format!("never gets {}: lost", source(id)),
+        EventKind::Crash => "crashes".into(),
+        EventKind::Detect(node) => format!("learns that {} crashed", trace.name(*node)),
+        EventKind::Forget => "forgets the lock".into(),
+        EventKind::View { number, held: 0, .. } => format!("begins view {number}"),
+        EventKind::View { number, .. } => format!("begins view {number} inside"),
+        EventKind::Stop(how) => (*how).into(),
+        EventKind::Act(deed) => deed.clone(),
+        EventKind::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
     };
     phrase.replace(char::is_control, " ")
 }
@@ -190,7 +195,7 @@ pub(super) fn cast(size: u32, events: &[Event], most: usize) -> Vec<NodeId> {
     }
     let mut cast = BTreeSet::new();
     for event in events {
-        let to = if let What::Send { to, .. } = event.what { Some(to) } else { None };
+        let to = if let EventKind::Send { to, .. } = event.what { Some(to) } else { None };
         for node in [Some(event.node), to].into_iter().flatten() {
             if cast.len() < most && node.0 < size {
                 cast.insert(node);

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_core::{Mode, NodeId};
 
-use super::apart::Apart;
+use super::apart::ArrowSpacing;
 use super::axis::Axis;
 use super::colours::colours;
 use super::labels::{Capsule, Room};
 use super::shapes::{self, along, arrow, class, cross, stroke};
 use super::story::{self, Flight, Stay};
 use crate::canvas::{Canvas, Point, text_width};
-use crate::trace::{Event, What, kind};
+use crate::trace::{Event, EventKind, kind};
 use crate::{Trace, Violation};
 
 /// The largest number of events that a picture shows: the first ones. Such a picture has about a
@@ -68,7 +68,7 @@ struct Drawing<'a> {
     alarms: Vec<Alarm>,
     canvas: Canvas,
     room: Room,
-    apart: Apart,
+    apart: ArrowSpacing,
 }
 
 /// A violation, the place of its mark, and the row in which its text found room.
@@ -109,7 +109,7 @@ impl<'a> Drawing<'a> {
         let alarms = alarms(trace, events, &axis, right);
         let rows = alarms.iter().filter_map(|alarm| alarm.row).max().map_or(0, |row| row + 1);
         let top = 66.0 + ROW * rows as f64 + spacing / 2.0;
-        let (canvas, room, apart) = (Canvas::default(), Room::default(), Apart::default());
+        let (canvas, room, apart) = (Canvas::default(), Room::default(), ArrowSpacing::default());
         Self {
             trace,
             events,
@@ -167,8 +167,9 @@ impl<'a> Drawing<'a> {
         // The lane of a crashed node ends, unless the node comes back with a later view.
         let crash = |node| {
             let own = self.events.iter().rev().filter(|event| event.node == node);
-            let mut turns = own.filter(|e| matches!(e.what, What::Crash | What::View { .. }));
-            let last = turns.next().filter(|event| event.what == What::Crash);
+            let mut turns =
+                own.filter(|e| matches!(e.what, EventKind::Crash | EventKind::View { .. }));
+            let last = turns.next().filter(|event| event.what == EventKind::Crash);
             last.map(|event| self.axis.x(event.at))
         };
         let ends: Vec<_> = self.lanes.iter().map(|node| crash(*node)).collect();
@@ -299,15 +300,15 @@ impl<'a> Drawing<'a> {
             let Some(y) = self.y(event.node) else { continue };
             let x = self.axis.x(event.at);
             match event.what {
-                What::Crash | What::Stop(_) => {
+                EventKind::Crash | EventKind::Stop(_) => {
                     self.canvas.line("mark", (x, y - 10.0), (x, y + 10.0));
                 }
-                What::View { .. } => {
+                EventKind::View { .. } => {
                     let half = self.spacing / 2.0;
                     self.canvas.line("lane", (x, y - half), (x, y + half));
                 }
-                What::Detect(_) => self.canvas.circle("mark knock", (x, y), 4.0),
-                What::Forget | What::Act(_) => {
+                EventKind::Detect(_) => self.canvas.circle("mark knock", (x, y), 4.0),
+                EventKind::Forget | EventKind::Act(_) => {
                     self.canvas.line("mark", (x, y - 5.0), (x, y + 5.0));
                 }
                 _ => {}
@@ -346,7 +347,7 @@ impl<'a> Drawing<'a> {
 
     fn description(&self) -> String {
         let violations = self.events.iter().filter_map(|event| match &event.what {
-            What::Violate(violation) => {
+            EventKind::Violate(violation) => {
                 Some(format!(" Violation: {}.", self.trace.describe(violation)))
             }
             _ => None,
@@ -367,7 +368,7 @@ fn alarms(trace: &Trace, events: &[Event], axis: &Axis, right: f64) -> Vec<Alarm
     let mut alarms: Vec<Alarm> = Vec::new();
     let mut rows: Vec<Vec<Point>> = vec![Vec::new(); MAX_ALARM_ROWS];
     for event in events {
-        let What::Violate(violation) = &event.what else { continue };
+        let EventKind::Violate(violation) = &event.what else { continue };
         let x = axis.x(event.at);
         let width = text_width(&trace.describe(violation), 13.0) + 24.0;
         let flipped = x + width > right;

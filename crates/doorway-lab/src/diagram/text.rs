@@ -7,7 +7,7 @@ use doorway_core::{Mode, NodeId};
 
 use super::story::{self, Standing};
 use crate::Trace;
-use crate::trace::{Event, What};
+use crate::trace::{Event, EventKind};
 use crate::values::Value;
 
 /// At most this many nodes have a column; more would not fit on a terminal.
@@ -112,7 +112,9 @@ fn columns(trace: &Trace) -> (Vec<NodeId>, Option<String>) {
     if size <= MAX_COLUMNS {
         return ((0..trace.size).map(NodeId).collect(), None);
     }
-    let acts = |what: &What| matches!(what, What::Acquire(_) | What::Enter | What::Release);
+    let acts = |what: &EventKind| {
+        matches!(what, EventKind::Acquire(_) | EventKind::Enter | EventKind::Release)
+    };
     let events = trace.events.iter().filter(|event| acts(&event.what));
     let active: BTreeSet<NodeId> = events.map(|event| event.node).collect();
     let shown: Vec<NodeId> = active.iter().copied().take(MAX_COLUMNS).collect();

@@ -27,7 +27,7 @@ pub use member::AnyMember;
 pub(crate) use member::State;
 pub use message::AnyMessage;
 pub(crate) use settler::{AnySnapshot, Catalogue, SettledGroup, Settler, UnlistedPart};
-pub(crate) use troupe::{Sent, Slot, Troupe};
+pub(crate) use troupe::{SentMessage, Slot, Troupe};
 
 /// An algorithm known at run time: what it declares, and how its nodes begin.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ pub(crate) type Slot = u32;
 
 /// A message that was just sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) slot: Slot,
     /// The size of the message in bytes on the wire.
     pub(crate) bytes: u32,
@@ -21,13 +21,15 @@ pub(crate) struct Sent {
 
 /// The nodes of a group of some algorithm. A message is known by its [`Slot`] from the step that
 /// sends it to the step that receives it.
-pub(crate) trait Troupe: Members<Message = Slot, Sent = Sent> + Debug + Send {
+pub(crate) trait Troupe:
+    Members<Message = Slot, SentMessage = SentMessage> + Debug + Send
+{
     /// Begin the next node, whose number follows that of the node begun last.
     fn begin(
         &mut self,
         group: &Group,
         start: &Start,
-        out: &mut Effects<Sent>,
+        out: &mut Effects<SentMessage>,
     ) -> Result<(), Breach>;
 
     /// May a client of this node request the lock now?
@@ -48,14 +50,14 @@ pub(crate) trait Troupe: Members<Message = Slot, Sent = Sent> + Debug + Send {
 
 impl Members for Box<dyn Troupe> {
     type Message = Slot;
-    type Sent = Sent;
+    type SentMessage = SentMessage;
 
     fn step(
         &mut self,
         group: &Group,
         node: NodeId,
         input: Input<Slot>,
-        out: &mut Effects<Sent>,
+        out: &mut Effects<SentMessage>,
     ) -> Result<(), Breach> {
         (**self).step(group, node, input, out)
     }
@@ -85,7 +87,7 @@ impl<A: Algorithm> TypedTroupe<A> {
     }
 
     /// Report what the last step of `node` did. Its messages are put into slots.
-    fn hand_on(&mut self, node: NodeId, out: &mut Effects<Sent>) {
+    fn hand_on(&mut self, node: NodeId, out: &mut Effects<SentMessage>) {
         out.clear();
         if self.effects.entered() {
             out.enter();
@@ -96,21 +98,21 @@ impl<A: Algorithm> TypedTroupe<A> {
         for (to, message) in self.effects.drain() {
             let bytes = postcard::experimental::serialized_size(&message).unwrap_or(0) as u32;
             let serves = A::serves(&message, node, to);
-            out.send(to, Sent { slot: self.messages.put(message), bytes, serves });
+            out.send(to, SentMessage { slot: self.messages.put(message), bytes, serves });
         }
     }
 }
 
 impl<A: Algorithm> Members for TypedTroupe<A> {
     type Message = Slot;
-    type Sent = Sent;
+    type SentMessage = SentMessage;
 
     fn step(
         &mut self,
         group: &Group,
         node: NodeId,
         input: Input<Slot>,
-        out: &mut Effects<Sent>,
+        out: &mut Effects<SentMessage>,
     ) -> Result<(), Breach> {
         let input = input.map(|slot| self.messages.take(slot));
         let stepped = self.nodes[node.index()].step(group, input, &mut self.effects);
@@ -132,7 +134,7 @@ impl<A: Algorithm> Troupe for TypedTroupe<A> {
         &mut self,
         group: &Group,
         start: &Start,
-        out: &mut Effects<Sent>,
+        out: &mut Effects<SentMessage>,
     ) -> Result<(), Breach> {
         let me = NodeId::at(self.nodes.len());
         self.nodes.push(Member::begin(me, group, start, &mut self.effects)?);

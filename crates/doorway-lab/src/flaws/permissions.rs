@@ -171,7 +171,9 @@ fn raymond_k() -> [Flaw; 3] {
             cure: "`raymond-k`, one copy too, exclusion",
             breaks: Property::Exclusion,
             steps: 12,
-            wrong: || seek(&doubling(shaped::<Spoiled<Counted>>(&two(), &[2, 1, 1])), TOGETHER),
+            wrong: || {
+                seek(&doubling(shaped::<Spoiled<CountedReplies>>(&two(), &[2, 1, 1])), TOGETHER)
+            },
             right: || seek(&doubling(shaped::<RaymondK>(&two(), &[2, 1, 1])), TOGETHER),
         },
     ]
@@ -228,7 +230,7 @@ impl Spoil for NeverAskedBack {
 /// Raymond's own messages: a REPLY does not name its request, but says how many requests it
 /// answers. Here that number takes the place of the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Counted {
+struct CountedReplies {
     present: u64,
     /// How many requests each node has not answered.
     owing: BTreeMap<NodeId, u64>,
@@ -236,7 +238,7 @@ struct Counted {
     owed: BTreeMap<NodeId, u64>,
 }
 
-impl Spoil for Counted {
+impl Spoil for CountedReplies {
     type Of = RaymondK;
 
     const TOLERANT: bool = true;

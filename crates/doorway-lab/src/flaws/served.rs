@@ -10,14 +10,14 @@ use crate::{AnyAlgorithm, World};
 
 /// Maekawa 1985, section 6.3: at each member, how many requests are served while another waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Served {
+pub struct ServedCounts {
     /// For each node that waits here: how many requests were served since its own arrived.
     since: Vec<Option<u32>>,
     /// The largest of these numbers so far.
     most: u32,
 }
 
-impl Watch for Served {
+impl Watch for ServedCounts {
     type Note = ();
 
     fn new(_me: NodeId, group: &Group, _start: &Start) -> Self {
@@ -43,7 +43,7 @@ impl Watch for Served {
     }
 }
 
-impl Served {
+impl ServedCounts {
     fn count(&mut self) {
         for served in self.since.iter_mut().flatten() {
             *served += 1;
@@ -56,14 +56,14 @@ impl Served {
 pub fn world<A: Algorithm>(quorums: &[&[u32]], asks: &[u32]) -> World {
     let group = sets::group(quorums);
     let limits = sets::limits(&group, asks);
-    let algorithm = AnyAlgorithm::of::<A>().watched::<Served>();
+    let algorithm = AnyAlgorithm::of::<A>().watched::<ServedCounts>();
     World::new(algorithm, group, &Start::default(), A::INFO.channel, limits)
 }
 
 /// Check that at no member more than `MOST` requests were served while another one waited.
 pub fn at_most<const MOST: u32>(world: &World) -> Option<String> {
     world.group().nodes().find_map(|node| {
-        let served = watch_of::<Served>(world, node).most;
+        let served = watch_of::<ServedCounts>(world, node).most;
         (served > MOST)
             .then(|| format!("{served} requests were served at node {node} while another waited"))
     })

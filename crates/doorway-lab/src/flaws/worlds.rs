@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::check::{Check, Report, SearchTargets, Verdict};
-use crate::trace::What;
+use crate::trace::EventKind;
 use crate::{AnyAlgorithm, Limits, Trace, Violation, World};
 use doorway_core::{Algorithm, Channel, Mode, Needs, NodeId, Phase, Shape, Start};
 
@@ -103,7 +103,7 @@ fn story(first: &World, report: &Report) -> Trace {
     }
     // A watch adds its note to each message; one that notes nothing adds nothing to read.
     for event in &mut drawn.events {
-        if let What::Send { message, .. } = &mut event.what {
+        if let EventKind::Send { message, .. } = &mut event.what {
             *message = message.replace(" with ()", "");
         }
     }
@@ -114,7 +114,7 @@ fn story(first: &World, report: &Report) -> Trace {
         _ => None,
     };
     if let Some(node) = at {
-        drawn.push(trace.len() as f64, node, What::Violate(violation.clone()));
+        drawn.push(trace.len() as f64, node, EventKind::Violate(violation.clone()));
     }
     drawn
 }

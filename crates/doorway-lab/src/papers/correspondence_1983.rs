@@ -4,7 +4,7 @@ use doorway_core::NodeId;
 
 use super::{Paper, Printed, Run, Table, between, cases, waits};
 use crate::simulate::{Arrival, Distribution, Workload};
-use crate::trace::What;
+use crate::trace::EventKind;
 
 /// The printed table: algorithm, then the delays of notes 1 to 4 in round trips.
 const ROWS: [(&str, [f64; 3]); 3] = [
@@ -82,11 +82,11 @@ fn slowest_first_entry(name: &'static str, size: usize) -> Result<f64, String> {
                 after.filter_map(|(node, at)| Some(Arrival::new(QUIET + (*at)?, NodeId::at(node))));
             let (_, trace) = Run::scripted(name, size, before.chain(after).collect()).go()?;
             let events = trace.events.iter().filter(|event| event.at >= QUIET);
-            let first = |wanted: fn(&What) -> bool| {
+            let first = |wanted: fn(&EventKind) -> bool| {
                 events.clone().find(|event| wanted(&event.what)).map(|event| event.at)
             };
-            let asked = first(|what| matches!(what, What::Acquire(_)));
-            let entered = first(|what| matches!(what, What::Enter));
+            let asked = first(|what| matches!(what, EventKind::Acquire(_)));
+            let entered = first(|what| matches!(what, EventKind::Enter));
             if let (Some(asked), Some(entered)) = (asked, entered) {
                 slowest = slowest.max(entered - asked);
             }

@@ -7,7 +7,7 @@ use doorway_core::{NodeId, Shape};
 
 use super::{Paper, Printed, Run, Table, between, cases, sends};
 use crate::simulate::{Arrival, Distribution, Workload};
-use crate::trace::{What, kind};
+use crate::trace::{EventKind, kind};
 
 /// N and K of the planes in Tables I and III.
 const PLANES: [(usize, f64); 6] =
@@ -170,7 +170,7 @@ fn after_crash(name: &'static str, size: usize, failed: u32) -> Result<f64, Stri
     run.entries += 1; // One more than there are requests, so that the run is not cut short.
     // Where no node takes over, those that ask wait for ever.
     let (_, trace) = run.play()?;
-    Ok(trace.events.iter().filter(|event| event.what == What::Enter).count() as f64)
+    Ok(trace.events.iter().filter(|event| event.what == EventKind::Enter).count() as f64)
 }
 
 pub(super) const SECTION_8_2: Paper = Paper {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::Trace;
 use crate::numbers::short;
 use crate::simulate::{self, Arrival, Delay, Distribution, Report, Workload};
-use crate::trace::What;
+use crate::trace::EventKind;
 
 /// A table of a paper.
 #[derive(Clone, Copy)]
@@ -290,8 +290,8 @@ fn waits(trace: &Trace) -> Vec<f64> {
     let mut waits = Vec::new();
     for event in &trace.events {
         match event.what {
-            What::Acquire(_) => asked[event.node.index()] = event.at,
-            What::Enter => waits.push(event.at - asked[event.node.index()]),
+            EventKind::Acquire(_) => asked[event.node.index()] = event.at,
+            EventKind::Enter => waits.push(event.at - asked[event.node.index()]),
             _ => {}
         }
     }
@@ -301,7 +301,7 @@ fn waits(trace: &Trace) -> Vec<f64> {
 /// The messages sent: sender, receiver and text.
 fn sends(trace: &Trace) -> impl Iterator<Item = (NodeId, NodeId, &str)> {
     trace.events.iter().filter_map(|event| match &event.what {
-        What::Send { to, message, .. } => Some((event.node, *to, message.as_str())),
+        EventKind::Send { to, message, .. } => Some((event.node, *to, message.as_str())),
         _ => None,
     })
 }

@@ -1,8 +1,8 @@
 //! Processes that exchange messages over channels with faults: searched, walked and drawn.
 //!
-//! An [`Exchange`] says what its processes can do and what a message does on arrival. A
-//! [`Searched`] exchange is a [`System`]: every order of actions, arrivals and faults is one path
-//! of the search.
+//! An [`Exchange`] says what its processes can do and what a message does on arrival. An
+//! [`ExchangeSystem`] is an exchange as a [`System`]: every order of actions, arrivals and faults
+//! is one path of the search.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use doorway_search::System;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng as _, SeedableRng as _};
 
-use crate::trace::What;
+use crate::trace::EventKind;
 use crate::{Trace, Violation};
 
 /// What the channels may do to messages, and what processes do about it.
@@ -164,14 +164,14 @@ pub struct Whole<S, B> {
 
 /// An exchange as a system to be searched.
 #[derive(Clone, Debug)]
-pub struct Searched<X>(pub X);
+pub struct ExchangeSystem<X>(pub X);
 
 type WholeOf<X> = Whole<<X as Exchange>::State, <X as Exchange>::Body>;
 
 /// What a process said as it acted, and what it sent.
 type SaidAndSent<X> = (Option<String>, Vec<Envelope<<X as Exchange>::Body>>);
 
-impl<X: Exchange> Searched<X> {
+impl<X: Exchange> ExchangeSystem<X> {
     /// Apply an action without settling. The answer says in words what a process did by itself, and
     /// whether everything that was under way is gone.
     fn happen(
@@ -299,7 +299,7 @@ impl<X: Exchange> Searched<X> {
                     trace.push(
                         at,
                         NodeId::at(*from),
-                        What::Send { id: last, to: NodeId::at(*to), message },
+                        EventKind::Send { id: last, to: NodeId::at(*to), message },
                     );
                 }
             };
@@ -315,25 +315,29 @@ impl<X: Exchange> Searched<X> {
                 Action::Act(process, _) => process,
                 Action::Deliver(position) | Action::DeliverCopy(position) => {
                     let (id, to) = id(position);
-                    trace.push(at, NodeId::at(to), What::Receive { id });
+                    trace.push(at, NodeId::at(to), EventKind::Receive { id });
                     to
                 }
                 Action::Lose(position) => {
                     let (id, to) = id(position);
-                    trace.push(at, NodeId::at(to), What::Lose { id });
+                    trace.push(at, NodeId::at(to), EventKind::Lose { id });
                     to
                 }
             };
             match self.outgoing(&mut whole, *action) {
                 Ok((said, mail)) => {
-                    let acted = said.map(What::Act);
+                    let acted = said.map(EventKind::Act);
                     if let Some(what) = acted {
                         trace.push(at, NodeId::at(process), what);
                     }
                     sent(&mut trace, at, &mail, &mut ids);
                 }
                 Err(wrong) => {
-                    trace.push(at, NodeId::at(process), What::Violate(Violation::Claim(wrong)));
+                    trace.push(
+                        at,
+                        NodeId::at(process),
+                        EventKind::Violate(Violation::Claim(wrong)),
+                    );
                     break;
                 }
             }
@@ -358,7 +362,7 @@ impl<X: Exchange> Searched<X> {
     }
 }
 
-impl<X: Exchange> System for Searched<X> {
+impl<X: Exchange> System for ExchangeSystem<X> {
     type State = WholeOf<X>;
     type Action = Action;
     type Violation = String;

@@ -12,7 +12,7 @@ use super::{File, Problem};
 use crate::nearest;
 
 /// What the nodes of a group have recorded about one lock.
-pub(super) struct Recorded {
+pub(super) struct GroupRecording {
     pub(super) group: String,
     pub(super) lock: String,
     /// The names of the members, in the order of their numbers.
@@ -26,14 +26,14 @@ pub(super) struct Recorded {
 }
 
 /// The lines of a file with their numbers; the first line is a header.
-pub(super) struct Parsed<'a> {
+pub(super) struct ParsedFile<'a> {
     pub(super) name: &'a str,
     pub(super) header: Header,
     pub(super) lines: Vec<(usize, Line)>,
 }
 
 /// Read the files of all nodes of one group, and select a lock.
-pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Problem> {
+pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<GroupRecording, Problem> {
     let files: Vec<_> = files.iter().flat_map(by_node).collect();
     let parsed: Vec<_> = files.iter().map(parse).collect::<Result<_, _>>()?;
     let Some(first) = parsed.first() else { return Err(Problem::new("no files were given")) };
@@ -67,7 +67,7 @@ pub(super) fn read(files: &[File], lock: Option<&str>) -> Result<Recorded, Probl
     let nodes = nodes.collect::<Result<_, _>>()?;
     let (group, members) = (group.clone(), members.clone());
     let partial = parsed.iter().any(|file| file.header.partial);
-    Ok(Recorded { group, lock, members, algorithm, arranged, nodes, partial })
+    Ok(GroupRecording { group, lock, members, algorithm, arranged, nodes, partial })
 }
 
 /// The parts of a file: a recording of one lock has the lines of all nodes, one node after the
@@ -91,7 +91,7 @@ fn by_node(file: &File) -> Vec<File> {
     if parts.is_empty() { vec![file.clone()] } else { parts }
 }
 
-fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
+fn parse(file: &File) -> Result<ParsedFile<'_>, Problem> {
     let texts: Vec<&str> = file.text.lines().collect();
     let mut lines = Vec::with_capacity(texts.len());
     let mut first = None::<Header>;
@@ -114,7 +114,7 @@ fn parse(file: &File) -> Result<Parsed<'_>, Problem> {
         lines.push((index + 1, line));
     }
     let header = first.ok_or_else(|| Problem::at(&file.name, 1, "the file is empty"))?;
-    Ok(Parsed { name: &file.name, header, lines })
+    Ok(ParsedFile { name: &file.name, header, lines })
 }
 
 /// Are both about starts of one node of one group?
@@ -128,7 +128,7 @@ fn may_be_last(next: Option<&&str>) -> bool {
 }
 
 fn lock_lines<'a>(
-    parsed: &'a [Parsed<'_>],
+    parsed: &'a [ParsedFile<'_>],
 ) -> impl Iterator<Item = (&'a str, usize, &'a LockLine)> {
     parsed.iter().flat_map(|file| {
         file.lines.iter().filter_map(|(number, line)| match line {
@@ -139,7 +139,7 @@ fn lock_lines<'a>(
 }
 
 /// The lock to read: the one named, or the only one there is.
-fn choose(parsed: &[Parsed<'_>], lock: Option<&str>) -> Result<String, Problem> {
+fn choose(parsed: &[ParsedFile<'_>], lock: Option<&str>) -> Result<String, Problem> {
     let known: BTreeSet<&str> = lock_lines(parsed).map(|(_, _, line)| line.lock.as_str()).collect();
     let shown: Vec<&str> = known.iter().copied().take(20).collect();
     let more = known.len() - shown.len();
@@ -162,7 +162,7 @@ fn choose(parsed: &[Parsed<'_>], lock: Option<&str>) -> Result<String, Problem> 
 
 /// The algorithm of a lock, and the group as the algorithm needs it.
 fn arranged(
-    parsed: &[Parsed<'_>],
+    parsed: &[ParsedFile<'_>],
     lock: &str,
     size: usize,
 ) -> Result<(&'static str, Group), Problem> {

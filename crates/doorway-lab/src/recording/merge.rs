@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use doorway_core::NodeId;
 
 use super::Problem;
-use super::files::Recorded;
+use super::files::GroupRecording;
 use super::steps::{Cause, Step};
 
 /// Put the steps of all nodes in order.
-pub(super) fn merge(recorded: &Recorded) -> Result<Vec<Step>, Problem> {
+pub(super) fn merge(recorded: &GroupRecording) -> Result<Vec<Step>, Problem> {
     let all = || recorded.nodes.iter().flat_map(|node| &node.steps);
     let views: BTreeSet<u64> = all().map(|step| step.view).collect();
     let mut cursors = vec![0; recorded.nodes.len()];
     let mut merged = Vec::with_capacity(all().count());
     for view in views {
-        let mut turn = Turn { recorded, view, cursors: &mut cursors, sent: BTreeMap::new() };
+        let mut turn = ViewMerge { recorded, view, cursors: &mut cursors, sent: BTreeMap::new() };
         while let Some(step) = turn.next()? {
             merged.push(step.clone());
         }
@@ -24,8 +24,8 @@ pub(super) fn merge(recorded: &Recorded) -> Result<Vec<Step>, Problem> {
 }
 
 /// The merging of one view.
-struct Turn<'a> {
-    recorded: &'a Recorded,
+struct ViewMerge<'a> {
+    recorded: &'a GroupRecording,
     view: u64,
     /// How many steps of each node have been merged.
     cursors: &'a mut [usize],
@@ -33,7 +33,7 @@ struct Turn<'a> {
     sent: BTreeMap<(NodeId, NodeId), usize>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ViewMerge<'a> {
     /// The next step of a node in this view.
     fn head(&self, node: usize) -> Option<&'a Step> {
         let steps = &self.recorded.nodes[node].steps;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use doorway_core::{Effects, Group, Input, NodeId, NodeSet, Phase, Start};
 
-use super::files::Recorded;
+use super::files::GroupRecording;
 use super::steps::{Cause, Step};
 use crate::erased::{AnyAlgorithm, AnyMessage};
 use crate::{Nodes, Violation};
 
 /// The first violation, and the index of its step.
-pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Violation)> {
+pub(super) fn replay(recorded: &GroupRecording, steps: &[Step]) -> Option<(usize, Violation)> {
     let algorithm =
         AnyAlgorithm::named(recorded.algorithm).expect("the algorithm was found in the list");
     let mut run = Run {
@@ -33,7 +33,7 @@ pub(super) fn replay(recorded: &Recorded, steps: &[Step]) -> Option<(usize, Viol
 /// The members of a lock, driven through the steps of a recording.
 struct Run<'a> {
     algorithm: AnyAlgorithm,
-    recorded: &'a Recorded,
+    recorded: &'a GroupRecording,
     group: Arc<Group>,
     view: Option<u64>,
     /// The state with which the view began.

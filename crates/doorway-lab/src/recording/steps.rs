@@ -4,7 +4,7 @@ use doorway_core::{Holder, Mode, NodeId, Start};
 use doorway_protocol::recording::{self, End, Event, LockLine};
 
 use super::Problem;
-use super::files::Parsed;
+use super::files::ParsedFile;
 use super::lines::Line;
 use crate::trace::Opening;
 
@@ -63,7 +63,7 @@ impl NodeSteps {
 }
 
 /// The steps of a node about one lock.
-pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeSteps, Problem> {
+pub(super) fn of(node: NodeId, file: &ParsedFile<'_>, lock: &str) -> Result<NodeSteps, Problem> {
     let (steps, gaps) = (Vec::new(), Vec::new());
     let mut reader =
         Reader { node, file, began: 0, at: 0, view: 0, open: false, gap: None, steps, gaps };
@@ -97,7 +97,7 @@ pub(super) fn of(node: NodeId, file: &Parsed<'_>, lock: &str) -> Result<NodeStep
 
 struct Reader<'a> {
     node: NodeId,
-    file: &'a Parsed<'a>,
+    file: &'a ParsedFile<'a>,
     /// When the node started.
     began: u64,
     /// The time of the latest line.

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use doorway_core::{NodeId, NodeSet};
 
-use super::files::Recorded;
+use super::files::GroupRecording;
 use super::steps::{Cause, Step};
-use crate::trace::{Opening, What};
+use crate::trace::{EventKind, Opening};
 use crate::{Trace, Violation};
 
 /// If the clocks of two nodes differ by more than this, in microseconds, times are not shown.
@@ -14,11 +14,11 @@ const AGREE: u64 = 1000;
 
 /// The trace of these steps, with the violation at one of them if there is one.
 pub(super) fn tell(
-    recorded: &Recorded,
+    recorded: &GroupRecording,
     steps: &[Step],
     found: Option<&(usize, Violation)>,
 ) -> Trace {
-    let Recorded { algorithm, lock, group, members, nodes, .. } = recorded;
+    let GroupRecording { algorithm, lock, group, members, nodes, .. } = recorded;
     let title = format!("{algorithm}, lock {lock} of group {group}");
     let mut trace = Trace::new(title, nodes.len() as u32);
     trace.names.clone_from(members);
@@ -32,7 +32,7 @@ pub(super) fn tell(
         teller.now = times.as_ref().map_or(index as f64, |times| times[index]);
         teller.step(step);
         if let Some((_, violation)) = found.filter(|(at, _)| *at == index) {
-            teller.push(step.node, What::Violate(violation.clone()));
+            teller.push(step.node, EventKind::Violate(violation.clone()));
         }
     }
     teller.trace
@@ -78,7 +78,7 @@ struct Course {
 }
 
 impl Teller {
-    fn push(&mut self, node: NodeId, what: What) {
+    fn push(&mut self, node: NodeId, what: EventKind) {
         self.trace.push(self.now, node, what);
     }
 
@@ -91,13 +91,13 @@ impl Teller {
             Cause::Begin(start) => {
                 let again = !self.course.begun.insert(node);
                 if again {
-                    self.push(node, What::Forget);
+                    self.push(node, EventKind::Forget);
                 } else if let Some(holder) = start.holder(node).filter(|_| self.partial) {
                     // Another node may have begun to be recorded in this view, and tells of itself
                     // alone.
                     let (number, held, mode) = (step.view, holder.permits, holder.mode);
                     self.course.held.insert(node, held);
-                    self.push(node, What::View { number, held, mode });
+                    self.push(node, EventKind::View { number, held, mode });
                 }
             }
             Cause::Stand(opening) => {
@@ -113,49 +113,49 @@ impl Teller {
                     // Other nodes have been recorded for a while. How this one stood before is not
                     // known.
                     if held > 0 {
-                        self.push(node, What::View { number: step.view, held, mode });
+                        self.push(node, EventKind::View { number: step.view, held, mode });
                     }
                     if let Some(mode) = waiting {
-                        self.push(node, What::Acquire(mode));
+                        self.push(node, EventKind::Acquire(mode));
                     }
                 }
             }
             Cause::Acquire(mode) => {
                 self.course.waiting.insert(node);
-                self.push(node, What::Acquire(*mode));
+                self.push(node, EventKind::Acquire(*mode));
             }
             Cause::Release => {
                 let held = self.course.held.entry(node).or_default();
                 *held = held.saturating_sub(1);
-                self.push(node, What::Release);
+                self.push(node, EventKind::Release);
             }
             Cause::Withdraw => {
                 self.course.waiting.remove(node);
-                self.push(node, What::Withdraw);
+                self.push(node, EventKind::Withdraw);
             }
             Cause::Receive { early: true, .. } => {
                 let id = self.number();
-                self.push(node, What::Receive { id });
+                self.push(node, EventKind::Receive { id });
             }
             Cause::Receive { from, .. } => {
                 let line = self.course.lines.entry((*from, node)).or_default();
                 let id = line.pop_front().unwrap_or_else(|| self.number());
-                self.push(node, What::Receive { id });
+                self.push(node, EventKind::Receive { id });
             }
             // This is shown as a violation.
             Cause::Break(_) => {}
-            Cause::Crash => self.leave(node, What::Crash),
-            Cause::Stop(how) => self.leave(node, What::Stop(how)),
+            Cause::Crash => self.leave(node, EventKind::Crash),
+            Cause::Stop(how) => self.leave(node, EventKind::Stop(how)),
         }
         if step.entered {
             self.course.waiting.remove(node);
             *self.course.held.entry(node).or_default() += 1;
-            self.push(node, What::Enter);
+            self.push(node, EventKind::Enter);
         }
         for (to, message) in &step.sends {
             let id = self.number();
             self.course.lines.entry((node, *to)).or_default().push_back(id);
-            self.push(node, What::Send { id, to: *to, message: message.clone() });
+            self.push(node, EventKind::Send { id, to: *to, message: message.clone() });
         }
     }
 
@@ -165,7 +165,7 @@ impl Teller {
     }
 
     /// A node leaves the group; this is shown if it was waiting or inside.
-    fn leave(&mut self, node: NodeId, what: What) {
+    fn leave(&mut self, node: NodeId, what: EventKind) {
         let held = self.course.held.remove(&node).is_some_and(|held| held > 0);
         if self.course.waiting.remove(node) || held {
             self.push(node, what);
@@ -178,7 +178,7 @@ impl Teller {
         let course = std::mem::take(&mut self.course);
         for ((_, to), ids) in course.lines {
             for id in ids {
-                self.push(to, What::Lose { id });
+                self.push(to, EventKind::Lose { id });
             }
         }
         let Cause::Begin(start) = &step.cause else { return };
@@ -187,7 +187,7 @@ impl Teller {
             let (held, mode) = holder.map_or_else(Default::default, |h| (h.permits, h.mode));
             self.course.held.insert(node, held);
             if !first {
-                self.push(node, What::View { number: step.view, held, mode });
+                self.push(node, EventKind::View { number: step.view, held, mode });
             }
         }
     }

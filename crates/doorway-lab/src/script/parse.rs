@@ -55,7 +55,7 @@ pub(super) enum Act {
     Acquire(NodeId, Mode),
     Release(NodeId),
     Withdraw(NodeId),
-    Message { fate: Fate, from: NodeId, to: NodeId, which: Which },
+    Message { fate: Fate, from: NodeId, to: NodeId, which: MessageChoice },
     Crash(NodeId),
     Detect { node: NodeId, failed: NodeId },
     Forget(NodeId),
@@ -70,7 +70,7 @@ pub(super) enum Fate {
 }
 
 /// Which of the messages from one node to another.
-pub(super) enum Which {
+pub(super) enum MessageChoice {
     Oldest,
     /// Counted from 1, in the order of sending.
     Number(usize),
@@ -78,7 +78,7 @@ pub(super) enum Which {
     Called(String),
 }
 
-impl Which {
+impl MessageChoice {
     /// Parse what follows the two nodes in a command.
     pub(super) fn read(text: &str) -> Self {
         match text.parse() {
@@ -267,7 +267,7 @@ impl Words<'_> {
     fn message(&mut self, fate: Fate) -> Result<Act, String> {
         let (from, to) = (self.node("deliver 1 2")?, self.node("deliver 1 2")?);
         let rest = self.words.by_ref().collect::<Vec<_>>().join(" ");
-        let which = Which::read(&rest);
+        let which = MessageChoice::read(&rest);
         Ok(Act::Message { fate, from, to, which })
     }
 }

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use doorway_core::{Channel, Mode, NodeId, Phase};
 
-use super::parse::{Act, Command, Fate, Line, Script, Which};
+use super::parse::{Act, Command, Fate, Line, MessageChoice, Script};
 use super::{Outcome, ScriptError, ScriptStep};
 use crate::check::{History, Judge, starved_by};
-use crate::trace::{What, kind};
+use crate::trace::{EventKind, kind};
 use crate::{ChannelPosition, Choice, Letter, Step, Trace, Violation, World};
 
 /// The most messages that one `stabilize` delivers.
@@ -223,7 +223,12 @@ impl Stage {
         messages
     }
 
-    fn position(&self, from: NodeId, to: NodeId, which: &Which) -> Result<ChannelPosition, String> {
+    fn position(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        which: &MessageChoice,
+    ) -> Result<ChannelPosition, String> {
         let messages = self.between(from, to);
         let texts: Vec<_> = messages.iter().map(|(_, letter)| plain(&letter.body)).collect();
         let at = which.find(&texts);
@@ -280,7 +285,7 @@ impl Stage {
         if let Some(Violation::Stuck(waiting)) = stuck.as_ref().filter(|_| !self.stuck) {
             let violation = Violation::Stuck(waiting.clone());
             self.effects.push(format!("stuck: {violation}"));
-            self.trace.push(f64::from(self.time), waiting[0], What::Violate(violation));
+            self.trace.push(f64::from(self.time), waiting[0], EventKind::Violate(violation));
         }
         self.stuck = stuck.is_some();
         let claim =
@@ -289,7 +294,7 @@ impl Stage {
             let violation = Violation::Claim(claim);
             self.effects.push(format!("violation: {violation}"));
             let node = self.trace.events.last().map_or(NodeId(0), |event| event.node);
-            self.trace.push(f64::from(self.time), node, What::Violate(violation.clone()));
+            self.trace.push(f64::from(self.time), node, EventKind::Violate(violation.clone()));
             self.violation = Some(violation);
             self.over = true;
         }
@@ -311,7 +316,7 @@ impl Stage {
         for node in &starved {
             let violation = Violation::Starved(*node);
             self.effects.push(format!("starved: {violation}"));
-            self.trace.push(f64::from(self.time), *node, What::Violate(violation));
+            self.trace.push(f64::from(self.time), *node, EventKind::Violate(violation));
         }
         // The script is about starvation, so it is reported even if the world is also a deadlock.
         if let Some(node) = starved.first() {

@@ -2,7 +2,7 @@
 
 use doorway_core::{Channel, Mode};
 
-use super::parse::Which;
+use super::parse::MessageChoice;
 use super::stage::plain;
 use crate::{ChannelPosition, Choice, World};
 
@@ -62,7 +62,7 @@ fn message(world: &World, verb: &str, position: ChannelPosition) -> String {
     letters.sort_by_key(|(_, letter)| letter.id);
     let at = letters.iter().position(|(other, _)| *other == position).unwrap_or_default();
     let texts: Vec<_> = letters.iter().map(|(_, letter)| plain(&letter.body)).collect();
-    let found = Which::read(&texts[at]).find(&texts);
+    let found = MessageChoice::read(&texts[at]).find(&texts);
     match found {
         _ if texts.len() == 1 => command,
         Some(found) if found == at => format!("{command} {}", texts[at]),

@@ -9,8 +9,8 @@ use super::distribution::{Distribution, TICKS, ticks};
 use super::network::Letter;
 use super::{Arrival, Client, Ending, Event, PATIENCE, Simulation, Workload};
 use crate::Violation;
-use crate::erased::{Sent, Slot};
-use crate::trace::What;
+use crate::erased::{SentMessage, Slot};
+use crate::trace::EventKind;
 
 impl Simulation {
     /// Put the first clients and all faults into the queue.
@@ -110,10 +110,10 @@ impl Simulation {
         self.settle(cause, -1);
         if self.crashed.contains(to) || self.separated(from, to) {
             self.nodes.members_mut().discard(slot);
-            return self.record(to, What::Lose { id });
+            return self.record(to, EventKind::Lose { id });
         }
         self.accounts.handle(to);
-        self.record(to, What::Receive { id });
+        self.record(to, EventKind::Receive { id });
         self.step(to, Input::Receive { from, message: slot }, cause);
     }
 
@@ -143,7 +143,7 @@ impl Simulation {
         if let Some(stay) = client.stay {
             self.stays.insert(request, ticks(stay));
         }
-        self.record(client.node, What::Acquire(client.mode));
+        self.record(client.node, EventKind::Acquire(client.mode));
         self.step(client.node, Input::Acquire(client.mode), request);
         if self.options.withdraw > 0.0 && self.dice.unit() < self.options.withdraw {
             let patience = ticks(PATIENCE.draw(&mut self.dice));
@@ -160,7 +160,7 @@ impl Simulation {
         }
         self.withdrawn += 1;
         self.stays.remove(&request);
-        self.record(node, What::Withdraw);
+        self.record(node, EventKind::Withdraw);
         self.accounts.quit(node, true, self.now);
         self.step(node, Input::Withdraw, request);
         self.go_on(node);
@@ -188,7 +188,7 @@ impl Simulation {
             return;
         }
         let full = self.nodes.inside() == self.options.group.permits();
-        self.record(node, What::Release);
+        self.record(node, EventKind::Release);
         self.accounts.leave(request, full, self.now);
         self.step(node, Input::Release, request);
         self.go_on(node);
@@ -213,7 +213,7 @@ impl Simulation {
             return;
         }
         self.crashes += 1;
-        self.record(node, What::Crash);
+        self.record(node, EventKind::Crash);
         let phase = self.nodes.members().phase(node);
         self.accounts.quit(node, phase == Phase::Waiting, self.now);
         self.nodes.crash(node);
@@ -234,7 +234,7 @@ impl Simulation {
         let live = |node: &NodeId| !self.crashed.contains(*node);
         let Some(heir) = group.others_from(failed).find(live) else { return };
         for node in group.nodes().filter(live).collect::<Vec<_>>() {
-            self.record(node, What::Detect(failed));
+            self.record(node, EventKind::Detect(failed));
             self.step(node, Input::Failed { node: failed, heir }, super::NOBODY);
             if self.ending == Ending::Ended {
                 return;
@@ -248,7 +248,7 @@ impl Simulation {
             return self.violate(node, violation);
         }
         if self.effects.entered() {
-            self.record(node, What::Enter);
+            self.record(node, EventKind::Enter);
             let request = self.accounts.enter(node, self.now);
             let stay = match self.stays.remove(&request) {
                 Some(stay) => stay,
@@ -269,19 +269,19 @@ impl Simulation {
         }
     }
 
-    pub(super) fn send(&mut self, from: NodeId, to: NodeId, sent: Sent, cause: RequestId) {
-        let Sent { slot, bytes, serves } = sent;
+    pub(super) fn send(&mut self, from: NodeId, to: NodeId, sent: SentMessage, cause: RequestId) {
+        let SentMessage { slot, bytes, serves } = sent;
         let cause = self.accounts.charge(cause, serves, bytes);
         let id = self.sent;
         self.sent += 1;
         if self.records() {
             let message = self.nodes.members().text(slot);
-            self.record(from, What::Send { id, to, message });
+            self.record(from, EventKind::Send { id, to, message });
         }
         let lost = self.options.loss > 0.0 && self.dice.unit() < self.options.loss;
         if lost || self.separated(from, to) {
             self.nodes.members_mut().discard(slot);
-            return self.record(to, What::Lose { id });
+            return self.record(to, EventKind::Lose { id });
         }
         if self.options.duplicate > 0.0 && self.dice.unit() < self.options.duplicate {
             let copy = self.nodes.members_mut().duplicate(slot);
@@ -321,7 +321,7 @@ impl Simulation {
     }
 
     pub(super) fn violate(&mut self, node: NodeId, violation: Violation) {
-        self.record(node, What::Violate(violation.clone()));
+        self.record(node, EventKind::Violate(violation.clone()));
         self.violation = Some(violation);
         self.ending = Ending::Ended;
     }
@@ -334,7 +334,7 @@ impl Simulation {
         self.trace.events.len() < self.options.trace && !late
     }
 
-    fn record(&mut self, node: NodeId, what: What) {
+    fn record(&mut self, node: NodeId, what: EventKind) {
         if self.records() {
             self.trace.push(self.now as f64 / TICKS, node, what);
         }

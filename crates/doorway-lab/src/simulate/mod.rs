@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use doorway_core::{Effects, Mode, NodeId, NodeSet, Shape, Start};
 
-use crate::erased::{AnyAlgorithm, Sent, Troupe};
+use crate::erased::{AnyAlgorithm, SentMessage, Troupe};
 use crate::{Nodes, Trace, Violation};
 use accounts::{Accounts, NOBODY, RequestId};
 use distribution::{TICKS, ticks};
@@ -86,7 +86,7 @@ pub struct Simulation {
     withdrawn: u64,
     /// How many scripted clients, crashes and detections are in the queue.
     expected: u64,
-    effects: Effects<Sent>,
+    effects: Effects<SentMessage>,
     events: u64,
     violation: Option<Violation>,
     trace: Trace,

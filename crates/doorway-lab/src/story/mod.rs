@@ -65,7 +65,7 @@ impl fmt::Display for Impossible {
 
 /// When to stop picking steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum StopCondition {
     /// After the next entry.
     Entry,
     /// When no message is under way.
@@ -76,7 +76,7 @@ pub enum Until {
     Steps(usize),
 }
 
-impl FromStr for Until {
+impl FromStr for StopCondition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -120,7 +120,7 @@ impl fmt::Debug for Story {
 
 /// A script as a story: where it ends, and what its author says at which step.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ScriptedStory {
     /// The story.
     pub story: Story,
     /// The steps as words.
@@ -150,7 +150,7 @@ impl Story {
     }
 
     /// The story of a script.
-    pub fn read(text: &str) -> Result<Told, String> {
+    pub fn read(text: &str) -> Result<ScriptedStory, String> {
         let outcome = script::run(text).map_err(|error| error.to_string())?;
         if outcome.choices.len() > MAX_STEPS {
             return Err(format!("the script has more than {MAX_STEPS} steps"));
@@ -165,7 +165,7 @@ impl Story {
             Some(Violation::Stuck(_)) => story.now.stuck(),
             other => other.as_ref().map(ViolationView::of),
         };
-        Ok(Told { story, words, notes: outcome.notes, round, violation })
+        Ok(ScriptedStory { story, words, notes: outcome.notes, round, violation })
     }
 
     /// Take a step that a link names.
@@ -182,17 +182,17 @@ impl Story {
     }
 
     /// Let a rule pick steps, at most [`MAX_PICKED`] of them.
-    pub fn go(&mut self, pick: Pick, until: Until) -> Vec<StepView> {
-        let most = if let Until::Steps(count) = until { count } else { MAX_PICKED };
+    pub fn go(&mut self, pick: Pick, until: StopCondition) -> Vec<StepView> {
+        let most = if let StopCondition::Steps(count) = until { count } else { MAX_PICKED };
         let mut steps = Vec::new();
         while steps.len() < most.min(MAX_PICKED) && self.len() < MAX_STEPS {
             let Some(choice) = pick.next(&self.now) else { break };
             let step = self.take(choice);
             let done = match until {
-                Until::Entry => step.entered,
-                Until::Quiet => self.now.world.under_way().next().is_none(),
-                Until::Violation => self.now.world.stuck().is_some(),
-                Until::Steps(_) => false,
+                StopCondition::Entry => step.entered,
+                StopCondition::Quiet => self.now.world.under_way().next().is_none(),
+                StopCondition::Violation => self.now.world.stuck().is_some(),
+                StopCondition::Steps(_) => false,
             };
             let over = step.violation.is_some();
             steps.push(step);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use doorway_core::{Mode, NodeId, NodeSet, Phase};
 
 use super::view::{ChoiceView, NodeView, OpeningView, SendView, StepView, ViolationView, shown};
-use super::waits::Asked;
+use super::waits::NodeAnswers;
 use super::words;
 use crate::check::Judge;
 use crate::script::describe;
@@ -23,7 +23,7 @@ pub(super) struct Moment {
     /// How many requests each node has made.
     requests: Vec<u32>,
     /// For each node, what became of the messages of its last request.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<NodeAnswers>,
     /// The nodes whose clients have given a request up.
     given_up: NodeSet,
     /// The step since which the client of each node could do what it can do now.
@@ -50,7 +50,7 @@ impl Moment {
             world,
             flights: BTreeMap::new(),
             requests: vec![0; size],
-            asked: vec![Asked::default(); size],
+            asked: vec![NodeAnswers::default(); size],
             given_up: NodeSet::new(),
             since: vec![0; size],
             taken: 0,

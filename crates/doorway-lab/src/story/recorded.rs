@@ -10,7 +10,7 @@ use super::view::{
 use crate::Trace;
 use crate::diagram::kind_colours;
 use crate::source::sends_round;
-use crate::trace::{Event, Opening, What, kind};
+use crate::trace::{Event, EventKind, Opening, kind};
 
 /// A recording as a page shows it. Events of a node at one time are one step.
 pub fn recorded(trace: &Trace) -> StoryView {
@@ -24,13 +24,17 @@ pub fn recorded(trace: &Trace) -> StoryView {
     let mut last: Option<(NodeId, f64)> = None;
     let mut texts: BTreeMap<u64, String> = BTreeMap::new();
     for event in &trace.events {
-        if let What::Send { id, message, .. } = &event.what {
+        if let EventKind::Send { id, message, .. } = &event.what {
             texts.insert(*id, format!("{message} from {}", trace.name(event.node)));
         }
         let here = Some((event.node, event.at));
         let begins = matches!(
             event.what,
-            What::Acquire(_) | What::Release | What::Withdraw | What::Receive { .. } | What::Crash
+            EventKind::Acquire(_)
+                | EventKind::Release
+                | EventKind::Withdraw
+                | EventKind::Receive { .. }
+                | EventKind::Crash
         );
         if begins || last != here {
             steps.push(empty(trace, event));
@@ -44,7 +48,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
         }
     }
     let kinds = trace.events.iter().filter_map(|event| match &event.what {
-        What::Send { message, .. } => Some(kind(message)),
+        EventKind::Send { message, .. } => Some(kind(message)),
         _ => None,
     });
     let size = trace.size;
@@ -93,17 +97,17 @@ impl Standing {
         Self { held, waits: waiting.is_some(), shared, gone: false }
     }
 
-    fn after(&mut self, what: &What) {
+    fn after(&mut self, what: &EventKind) {
         match what {
-            What::Acquire(mode) => (self.waits, self.shared) = (true, *mode == Mode::Shared),
-            What::Enter => (self.waits, self.held) = (false, self.held + 1),
-            What::Release => self.held = self.held.saturating_sub(1),
-            What::Withdraw => self.waits = false,
-            What::Crash => *self = Self { gone: true, ..Self::default() },
-            What::View { held, mode, .. } => {
+            EventKind::Acquire(mode) => (self.waits, self.shared) = (true, *mode == Mode::Shared),
+            EventKind::Enter => (self.waits, self.held) = (false, self.held + 1),
+            EventKind::Release => self.held = self.held.saturating_sub(1),
+            EventKind::Withdraw => self.waits = false,
+            EventKind::Crash => *self = Self { gone: true, ..Self::default() },
+            EventKind::View { held, mode, .. } => {
                 *self = Self { held: *held, shared: *mode == Mode::Shared, ..Self::default() };
             }
-            What::Stop(_) => *self = Self::default(),
+            EventKind::Stop(_) => *self = Self::default(),
             _ => {}
         }
     }
@@ -156,33 +160,35 @@ fn add(trace: &Trace, step: &mut StepView, event: &Event, texts: &BTreeMap<u64, 
     };
     let name = trace.name(event.node);
     match &event.what {
-        What::Acquire(_) => say(format!("{name} asks")),
-        What::Enter => {
+        EventKind::Acquire(_) => say(format!("{name} asks")),
+        EventKind::Enter => {
             say(format!("{name} enters"));
             step.entered = true;
         }
-        What::Release => say(format!("{name} leaves")),
-        What::Withdraw => say(format!("{name} gives up")),
-        What::Send { id, to, message } => {
+        EventKind::Release => say(format!("{name} leaves")),
+        EventKind::Withdraw => say(format!("{name} gives up")),
+        EventKind::Send { id, to, message } => {
             say(format!("{name} sends {message} to {}", trace.name(*to)));
             let text = message.clone();
             step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None });
         }
-        What::Receive { id } => {
+        EventKind::Receive { id } => {
             say(format!("{name} receives {}", message(id)));
             step.took = Some(*id);
         }
-        What::Lose { id } => {
+        EventKind::Lose { id } => {
             say(format!("{name} never gets {}: it is lost", message(id)));
             step.lost.push(*id);
         }
-        What::Crash => say(format!("{name} crashes")),
-        What::Detect(failed) => say(format!("{name} learns that {} crashed", trace.name(*failed))),
-        What::Forget => say(format!("{name} forgets the lock")),
-        What::View { number, .. } => say(format!("{name} begins view {number}")),
-        What::Stop(how) => say(format!("{name} {how}")),
-        What::Act(what) => say(format!("{name} {what}")),
-        What::Violate(violation) => {
+        EventKind::Crash => say(format!("{name} crashes")),
+        EventKind::Detect(failed) => {
+            say(format!("{name} learns that {} crashed", trace.name(*failed)));
+        }
+        EventKind::Forget => say(format!("{name} forgets the lock")),
+        EventKind::View { number, .. } => say(format!("{name} begins view {number}")),
+        EventKind::Stop(how) => say(format!("{name} {how}")),
+        EventKind::Act(what) => say(format!("{name} {what}")),
+        EventKind::Violate(violation) => {
             say(format!("violation: {}", trace.describe(violation)));
             step.violation = Some(ViolationView::of(violation));
         }

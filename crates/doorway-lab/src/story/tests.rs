@@ -24,7 +24,7 @@ fn every_algorithm_has_a_story_that_its_words_tell_again() {
         let setup = format!("{} n=3", entry.info.name);
         for pick in ["oldest", "fair", "dice:7"] {
             let mut story = Story::begin(&setup).unwrap();
-            let steps = story.go(pick.parse().unwrap(), Until::Steps(150));
+            let steps = story.go(pick.parse().unwrap(), StopCondition::Steps(150));
             // A refuted algorithm may end in a deadlock before anybody has entered.
             let ended = entry.info.refuted.is_some() && story.violation().is_some();
             assert!(ended || steps.len() == 150, "{setup}, {pick}: {} steps", steps.len());
@@ -52,7 +52,7 @@ fn every_step_names_a_rule_and_the_lines_that_ran() {
         let lines = Source::of(entry.info.name).unwrap().text.lines().count();
         let fields = story.view(Vec::new()).frame.unwrap().fields;
         assert!(fields.iter().all(|name| !name.is_empty()), "{}", entry.info.name);
-        for step in story.go(Pick::Dice(3), Until::Steps(200)) {
+        for step in story.go(Pick::Dice(3), StopCondition::Steps(200)) {
             // The table of the page has a row for each field, whatever its value is.
             assert_eq!(step.state.fields.len(), fields.len(), "{}", entry.info.name);
             assert!(!step.rules.is_empty(), "{}: {}", entry.info.name, step.word);
@@ -101,7 +101,7 @@ fn messages_add_up_and_each_is_paid_by_a_request() {
     let mut steps = story.at(0).retell();
     steps.extend(story.retell());
     for _ in 0..2 {
-        steps.extend(story.go(Pick::Oldest, Until::Entry));
+        steps.extend(story.go(Pick::Oldest, StopCondition::Entry));
         let inside = steps.last().unwrap().node;
         steps.push(story.step(&format!("r{inside}")).unwrap());
     }
@@ -154,7 +154,7 @@ fn impossible_steps_are_refused_with_a_sentence() {
     assert!(Story::begin("ricart-agrawala n=3\nacquire 1").unwrap_err().contains("quorum"));
     assert!(Story::begin("").is_err());
     assert!("coin".parse::<Pick>().is_err());
-    assert!("supper".parse::<Until>().is_err());
+    assert!("supper".parse::<StopCondition>().is_err());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn nothing_happens_after_a_violation() {
     let mut story = told.story;
     assert!(story.next(false).is_empty());
     assert!(story.step("a4").unwrap_err().why.contains("inside together"));
-    assert!(story.go(Pick::Fair, Until::Steps(5)).is_empty());
+    assert!(story.go(Pick::Fair, StopCondition::Steps(5)).is_empty());
     assert_eq!(told.notes[0].0, 0);
     assert!(told.notes.iter().any(|(at, note)| *at > 0 && note.contains("inquires twice")));
 }
@@ -216,7 +216,7 @@ fn an_atlas_has_the_worlds_that_the_checker_visits() {
 #[test]
 fn a_recording_is_told_with_the_names_of_its_nodes() {
     let mut story = Story::begin("ricart-agrawala n=3").unwrap();
-    story.go(Pick::Fair, Until::Steps(40));
+    story.go(Pick::Fair, StopCondition::Steps(40));
     let names = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
     let view = recorded(&Trace { names: names.clone(), ..story.trace() });
     assert_eq!(view.frame.unwrap().names, names);
@@ -310,7 +310,7 @@ fn an_algorithm_stands_in_a_ring_if_and_only_if_its_messages_go_round() {
         let opening =
             view.opening.iter().flat_map(|it| it.sends.iter().map(|send| (it.node, send.to)));
         let mut sends: Vec<(u32, u32)> = opening.collect();
-        for step in story.go(Pick::Dice(5), Until::Steps(400)) {
+        for step in story.go(Pick::Dice(5), StopCondition::Steps(400)) {
             sends.extend(step.sends.iter().map(|send| (step.node, send.to)));
         }
         let round = sends.iter().all(|(from, to)| *to == from % 5 + 1);

@@ -7,7 +7,7 @@ use super::view::{ViolationView, WaitView};
 use crate::{Choice, Violation, World};
 
 /// The nodes to which a request has sent something, each with the kind of its last answer since.
-pub(super) type Asked = BTreeMap<u32, Option<String>>;
+pub(super) type NodeAnswers = BTreeMap<u32, Option<String>>;
 
 impl Moment {
     /// The deadlock of this moment, if it is one, and why each of its nodes waits.
@@ -37,7 +37,7 @@ pub(super) fn deadlock(world: &World) -> Option<ViolationView> {
 }
 
 /// Why a node waits that has asked these nodes.
-fn wait(node: u32, asked: &Asked) -> WaitView {
+fn wait(node: u32, asked: &NodeAnswers) -> WaitView {
     let on: Vec<u32> =
         asked.iter().filter(|(_, answer)| answer.is_none()).map(|(node, _)| *node).collect();
     let heard = asked.iter().filter_map(|(node, answer)| Some((answer.as_deref()?, *node)));

@@ -80,9 +80,9 @@ fn can_know(info: &Info, permits: u32, node: NodeId) -> bool {
     coordinates || KNOWING.contains(&info.name) && permits == 1
 }
 
-struct Wanted;
+struct WantedCheck;
 
-impl Task for Wanted {
+impl Task for WantedCheck {
     type Output = ();
 
     fn run<A: Algorithm>(self) {
@@ -105,7 +105,7 @@ impl Task for Wanted {
 #[test]
 fn a_node_inside_knows_whether_another_waits_for_it() {
     for info in sound() {
-        algorithms::with(info.name, Wanted);
+        algorithms::with(info.name, WantedCheck);
     }
 }
 
@@ -132,9 +132,9 @@ const FORGETTING: [&str; 15] = [
 /// number.
 const REMEMBERING: &str = "carvalho-roucairol";
 
-struct Forgotten;
+struct ForgetCheck;
 
-impl Task for Forgotten {
+impl Task for ForgetCheck {
     type Output = ();
 
     fn run<A: Algorithm>(self) {
@@ -165,6 +165,6 @@ impl Task for Forgotten {
 #[test]
 fn idle_nodes_may_be_forgotten() {
     for info in sound().filter(|info| FORGETTING.contains(&info.name)) {
-        algorithms::with(info.name, Forgotten);
+        algorithms::with(info.name, ForgetCheck);
     }
 }

@@ -74,7 +74,7 @@ fn the_first_entry_costs_one_pass() {
     while !run.advance(100) {}
     let sent = |from: f64, to: f64| {
         let events = run.trace().events.iter().filter(|event| (from..to).contains(&event.at));
-        events.filter(|e| matches!(e.what, doorway_lab::trace::What::Send { .. })).count()
+        events.filter(|e| matches!(e.what, doorway_lab::trace::EventKind::Send { .. })).count()
     };
     assert_eq!(run.report().violation, None);
     assert_eq!(sent(0.0, 100.0), 8, "2(N-1)");

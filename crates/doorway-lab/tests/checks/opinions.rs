@@ -58,43 +58,43 @@ struct Worlds(World);
 
 /// A world, and the violation in the step that led to it.
 #[derive(Clone, Debug, PartialEq)]
-struct Reached {
+struct ReachedWorld {
     world: World,
     violation: Option<Violation>,
 }
 
-impl Hash for Reached {
+impl Hash for ReachedWorld {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.world.hash(state);
         self.violation.is_some().hash(state);
     }
 }
 
-impl Reached {
+impl ReachedWorld {
     fn wrong(&self) -> Option<Violation> {
         self.violation.clone().or_else(|| self.world.stuck())
     }
 }
 
 impl Model for Worlds {
-    type State = Reached;
+    type State = ReachedWorld;
     type Action = Choice;
 
-    fn init_states(&self) -> Vec<Reached> {
-        vec![Reached { world: self.0.clone(), violation: None }]
+    fn init_states(&self) -> Vec<ReachedWorld> {
+        vec![ReachedWorld { world: self.0.clone(), violation: None }]
     }
 
-    fn actions(&self, state: &Reached, actions: &mut Vec<Choice>) {
+    fn actions(&self, state: &ReachedWorld, actions: &mut Vec<Choice>) {
         actions.extend(state.world.choices());
     }
 
-    fn next_state(&self, state: &Reached, choice: Choice) -> Option<Reached> {
+    fn next_state(&self, state: &ReachedWorld, choice: Choice) -> Option<ReachedWorld> {
         let mut world = state.world.clone();
         let violation = world.apply(choice).violation;
-        Some(Reached { world, violation })
+        Some(ReachedWorld { world, violation })
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always(SOUND, |_, state: &Reached| state.wrong().is_none())]
+        vec![Property::always(SOUND, |_, state: &ReachedWorld| state.wrong().is_none())]
     }
 }

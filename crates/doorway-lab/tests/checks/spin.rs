@@ -34,7 +34,7 @@ struct Checker {
 
 /// The result of that program.
 #[derive(Debug)]
-struct Found {
+struct SpinResult {
     states: usize,
     errors: usize,
     /// Did the search reach its depth limit?
@@ -69,7 +69,7 @@ impl Checker {
     }
 
     /// Search up to this depth.
-    fn search(&self, depth: usize, options: &str) -> Found {
+    fn search(&self, depth: usize, options: &str) -> SpinResult {
         let mut pan = Command::new(self.directory.join("pan"));
         pan.arg(format!("-m{depth}")).args(options.split_whitespace());
         let said = run(pan.current_dir(&self.directory));
@@ -78,7 +78,7 @@ impl Checker {
             number.unwrap_or_else(|| panic!("no number: {said}"))
         };
         let line = |marker: &str| said.lines().find_map(|line| line.split_once(marker));
-        Found {
+        SpinResult {
             states: number(line("states, stored").map(|(before, _)| before)),
             errors: number(line("errors:").map(|(_, after)| after)),
             cut: said.contains("max search depth too small"),
@@ -86,7 +86,7 @@ impl Checker {
     }
 
     /// Search to the end.
-    fn exhaust(&self, options: &str) -> Found {
+    fn exhaust(&self, options: &str) -> SpinResult {
         let found = self.search(100_000, options);
         assert!(!found.cut, "{found:?}");
         found
@@ -173,7 +173,7 @@ fn spin_needs_as_many_steps_to_let_two_nodes_in() {
     assert_eq!(shortest("ricart_agrawala", "-DASKS=1 -DHASTY"), Some(10));
     assert_eq!(ours::<Spoiled<Hasty>>(1), together(10));
     assert_eq!(shortest("suzuki_kasami", "-DASKS=1 -DTWICE"), Some(8));
-    assert_eq!(ours::<Spoiled<Twice>>(1), together(8));
+    assert_eq!(ours::<Spoiled<SecondToken>>(1), together(8));
 }
 
 fn together(steps: usize) -> Opinion {
@@ -230,9 +230,9 @@ impl Spoil for Forgetful {
 
 /// Suzuki & Kasami with a second token for the second in the queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Twice;
+struct SecondToken;
 
-impl Spoil for Twice {
+impl Spoil for SecondToken {
     type Of = SuzukiKasami;
 
     fn change(&mut self, mut sends: Sends<Self>) -> Sends<Self> {

@@ -3,7 +3,7 @@
 use doorway_lab::AnyAlgorithm;
 use doorway_lab::problems::buffer::{Buffer, Outcome, Variant};
 use doorway_lab::problems::exchange::Faults;
-use doorway_lab::trace::What;
+use doorway_lab::trace::EventKind;
 
 const UNORDERED: Faults = Faults { overtake: true, ..Faults::NONE };
 
@@ -87,7 +87,10 @@ fn the_naive_way_for_several_producers_is_refuted() {
         assert_eq!(path.len(), steps, "{report}");
         // The drawing ends with what is wrong.
         let trace = naive.draw(&report).expect("it can be drawn");
-        assert!(matches!(trace.events.last().map(|event| &event.what), Some(What::Violate(_))));
+        assert!(matches!(
+            trace.events.last().map(|event| &event.what),
+            Some(EventKind::Violate(_))
+        ));
     }
     // With a single producer there is nothing to add up.
     holds(&Buffer { producers: 1, ..Buffer::new(Variant::Naive) });
@@ -103,8 +106,8 @@ fn random_runs_lose_nothing() {
             let trace = buffer.walk(seed, 400).expect("a walk");
             let count = |verb: &str| {
                 let acts = trace.events.iter().filter_map(|event| match &event.what {
-                    What::Act(deed) => Some(deed),
-                    What::Violate(violation) => panic!("{variant:?} {seed}: {violation}"),
+                    EventKind::Act(deed) => Some(deed),
+                    EventKind::Violate(violation) => panic!("{variant:?} {seed}: {violation}"),
                     _ => None,
                 });
                 acts.filter(|deed| deed.starts_with(verb)).count()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use doorway_core::algorithms::ALL;
 use doorway_core::{Mode, NodeId, Shape};
 use doorway_lab::diagram::{Format, render};
-use doorway_lab::trace::What;
+use doorway_lab::trace::EventKind;
 use doorway_lab::{Trace, Violation, simulate};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn the_name_of_a_file_chooses_the_format() {
     assert!(format(".svg").is_err(), "this file has a name, but no ending");
 }
 
-fn happened(trace: &Trace, test: impl Fn(&What) -> bool) -> usize {
+fn happened(trace: &Trace, test: impl Fn(&EventKind) -> bool) -> usize {
     trace.events.iter().filter(|event| test(&event.what)).count()
 }
 
@@ -75,11 +75,11 @@ fn every_arrival_is_an_arrow_and_every_loss_a_cross() {
             classes.iter().filter(has).count()
         };
         // Message 99 of the odd trace was never sent.
-        let received = |what: &What| matches!(what, What::Receive { id } if *id != 99);
+        let received = |what: &EventKind| matches!(what, EventKind::Receive { id } if *id != 99);
         assert_eq!(count("arrow"), happened(&trace, received), "{name}");
-        let lost = happened(&trace, |what| matches!(what, What::Lose { .. }));
+        let lost = happened(&trace, |what| matches!(what, EventKind::Lose { .. }));
         assert_eq!(count("lost"), lost, "{name}");
-        let violated = happened(&trace, |what| matches!(what, What::Violate(_)));
+        let violated = happened(&trace, |what| matches!(what, EventKind::Violate(_)));
         assert_eq!(count("alarm"), violated, "{name}");
     }
 }
@@ -89,7 +89,7 @@ fn a_large_trace_is_cut_and_says_so() {
     let mut trace = Trace::new("large", 5_000);
     for index in 0..10_000 {
         let node = NodeId(index / 2);
-        trace.push(f64::from(index), node, What::Acquire(Mode::Exclusive));
+        trace.push(f64::from(index), node, EventKind::Acquire(Mode::Exclusive));
     }
     let svg = render(&trace, Format::Svg);
     classes(&svg);
@@ -131,8 +131,8 @@ fn text_has_a_line_for_each_event() {
 #[test]
 fn a_node_inside_that_asks_again_is_drawn_inside() {
     let mut trace = Trace::new("permits", 1);
-    let acquire = || What::Acquire(Mode::Exclusive);
-    for (at, what) in (0u8..).zip([acquire(), What::Enter, acquire(), What::Release]) {
+    let acquire = || EventKind::Acquire(Mode::Exclusive);
+    for (at, what) in (0u8..).zip([acquire(), EventKind::Enter, acquire(), EventKind::Release]) {
         trace.push(f64::from(at), NodeId(0), what);
     }
     let text = render(&trace, Format::Text);
@@ -153,10 +153,10 @@ fn messages_of_one_link_and_time_are_drawn_beside_each_other() {
     let messages = [(0, 1, "Privilege"), (0, 1, "Request"), (0, 1, "Release"), (1, 0, "Reply")];
     for (id, (from, to, message)) in (0..).zip(messages) {
         let message = message.to_owned();
-        trace.push(1.0, NodeId(from), What::Send { id, to: NodeId(to), message });
+        trace.push(1.0, NodeId(from), EventKind::Send { id, to: NodeId(to), message });
     }
     for (id, (_, to, _)) in (0..).zip(messages) {
-        trace.push(2.0, NodeId(to), What::Receive { id });
+        trace.push(2.0, NodeId(to), EventKind::Receive { id });
     }
     let svg = render(&trace, Format::Svg);
     let different: BTreeSet<_> = arrows(&svg).into_iter().collect();
@@ -200,12 +200,12 @@ fn a_kind_of_message_has_its_own_colour_in_every_picture() {
 fn nodes_with_names_are_called_by_them() {
     let mut trace = Trace::new("named", 2);
     trace.names = vec!["db-1".to_owned(), "db-2".to_owned()];
-    trace.push(0.0, NodeId(0), What::Acquire(Mode::Exclusive));
+    trace.push(0.0, NodeId(0), EventKind::Acquire(Mode::Exclusive));
     let message = "Request(1)".to_owned();
-    trace.push(0.0, NodeId(0), What::Send { id: 1, to: NodeId(1), message });
-    trace.push(1.0, NodeId(1), What::Receive { id: 1 });
+    trace.push(0.0, NodeId(0), EventKind::Send { id: 1, to: NodeId(1), message });
+    trace.push(1.0, NodeId(1), EventKind::Receive { id: 1 });
     let together = Violation::Together(vec![NodeId(0), NodeId(1)]);
-    trace.push(1.0, NodeId(1), What::Violate(together));
+    trace.push(1.0, NodeId(1), EventKind::Violate(together));
     for (_, format) in Format::ALL {
         let text = render(&trace, format);
         let numbers: Vec<_> = text.lines().filter(|line| line.contains("node 1")).collect();
@@ -219,13 +219,13 @@ fn nodes_with_names_are_called_by_them() {
 fn text_about_a_large_group_has_columns_for_the_nodes_that_act() {
     let mut trace = Trace::new("large", 40);
     for node in [6, 38] {
-        trace.push(0.0, NodeId(node), What::Acquire(Mode::Exclusive));
+        trace.push(0.0, NodeId(node), EventKind::Acquire(Mode::Exclusive));
     }
     let text = render(&trace, Format::Text);
     assert!(text.contains("columns for 2 of 40 nodes; the others never wait or enter"), "{text}");
     assert!(text.contains("time   7 39\n"), "{text}");
     for node in 0..30 {
-        trace.push(1.0, NodeId(node), What::Acquire(Mode::Exclusive));
+        trace.push(1.0, NodeId(node), EventKind::Acquire(Mode::Exclusive));
     }
     let text = render(&trace, Format::Text);
     assert!(text.contains("the first 16 of 40 nodes; 31 of them wait or enter"), "{text}");
@@ -254,7 +254,7 @@ fn read_log(log: &str) -> Vec<(String, Clock, String)> {
 fn vector_clocks_grow_by_one_and_a_receipt_knows_its_sending() {
     for (name, trace) in all() {
         let log = read_log(&render(&trace, Format::Shiviz));
-        let logged = trace.events.iter().filter(|e| !matches!(e.what, What::Lose { .. }));
+        let logged = trace.events.iter().filter(|e| !matches!(e.what, EventKind::Lose { .. }));
         let mut last = BTreeMap::<String, Clock>::new();
         let mut sent = BTreeMap::new();
         let mut count = 0;
@@ -266,8 +266,10 @@ fn vector_clocks_grow_by_one_and_a_receipt_knows_its_sending() {
             let knows = |other: &Clock| other.iter().all(|(h, n)| clock.get(h) >= Some(n));
             assert!(knows(&before), "{name}: {text} forgets");
             match event.what {
-                What::Send { id, .. } => drop(sent.insert(id, clock)),
-                What::Receive { id } if id != 99 => assert!(knows(sent[&id]), "{name}: {text}"),
+                EventKind::Send { id, .. } => drop(sent.insert(id, clock)),
+                EventKind::Receive { id } if id != 99 => {
+                    assert!(knows(sent[&id]), "{name}: {text}");
+                }
                 _ => {}
             }
         }
@@ -285,7 +287,7 @@ fn a_chrome_trace_joins_every_arrival_to_its_sending() {
         let begins: BTreeMap<_, _> =
             phase("s").iter().map(|e| (e["id"].to_string(), e["ts"].as_f64())).collect();
         let ends = phase("f");
-        let received = |what: &What| matches!(what, What::Receive { id } if *id != 99);
+        let received = |what: &EventKind| matches!(what, EventKind::Receive { id } if *id != 99);
         assert_eq!(ends.len(), happened(&trace, received), "{name}");
         assert_eq!(begins.len(), ends.len(), "{name}");
         for end in ends {

@@ -1,7 +1,7 @@
 //! The error messages of scripts, and the trace that a script leaves for diagrams.
 
 use doorway_core::{Mode, NodeId};
-use doorway_lab::trace::{Event, What};
+use doorway_lab::trace::{Event, EventKind};
 use doorway_lab::{Violation, script};
 
 /// The error of a script, as `line: message`.
@@ -157,13 +157,13 @@ fn running_the_output_of_a_script_gives_the_same_output() {
 #[test]
 fn the_trace_counts_steps_and_begins_with_the_start() {
     let trace = script::run("run le-lann n=2\nacquire 2\nstabilize\n").unwrap().trace;
-    let event = |at: f64, node: u32, what: What| Event { at, node: NodeId(node), what };
-    let sent = What::Send { id: 0, to: NodeId(1), message: "Token".into() };
+    let event = |at: f64, node: u32, what: EventKind| Event { at, node: NodeId(node), what };
+    let sent = EventKind::Send { id: 0, to: NodeId(1), message: "Token".into() };
     let expected = [
         event(0.0, 0, sent),
-        event(1.0, 1, What::Acquire(Mode::Exclusive)),
-        event(2.0, 1, What::Receive { id: 0 }),
-        event(2.0, 1, What::Enter),
+        event(1.0, 1, EventKind::Acquire(Mode::Exclusive)),
+        event(2.0, 1, EventKind::Receive { id: 0 }),
+        event(2.0, 1, EventKind::Enter),
     ];
     assert_eq!(trace.events, expected);
     assert_eq!((trace.title.as_str(), trace.size), ("le-lann n=2", 2));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doorway_core::algorithms::le_lann::LeLann;
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Channel, Mode, NodeId, Shape, Start};
-use doorway_lab::trace::What;
+use doorway_lab::trace::EventKind;
 use doorway_lab::{AnyAlgorithm, ChannelPosition, Choice, Limits, Trace, Violation, World};
 
 fn world<A: Algorithm>(size: usize, change: impl Fn(&mut Limits)) -> World {
@@ -170,26 +170,27 @@ pub(crate) fn crash() -> Trace {
 pub(crate) fn odd() -> Trace {
     let mut trace = Trace::new("<odd> & \"hostile\"; #1 %%", 4);
     let node = NodeId;
-    let send = |id, to, message: &str| What::Send { id, to: node(to), message: message.into() };
+    let send =
+        |id, to, message: &str| EventKind::Send { id, to: node(to), message: message.into() };
     let events = [
-        (0.0, 1, What::Acquire(Mode::Exclusive)),
-        (0.0, 1, What::Enter),
-        (1.0, 2, What::Acquire(Mode::Shared)),
+        (0.0, 1, EventKind::Acquire(Mode::Exclusive)),
+        (0.0, 1, EventKind::Enter),
+        (1.0, 2, EventKind::Acquire(Mode::Shared)),
         (1.0, 2, send(0, 0, "Ask<u8>; #end\n")),
-        (2.0, 1, What::Acquire(Mode::Exclusive)),
-        (3.0, 1, What::Enter),
-        (4.0, 0, What::Receive { id: 0 }),
-        (4.0, 0, What::Release),
+        (2.0, 1, EventKind::Acquire(Mode::Exclusive)),
+        (3.0, 1, EventKind::Enter),
+        (4.0, 0, EventKind::Receive { id: 0 }),
+        (4.0, 0, EventKind::Release),
         (4.0, 0, send(1, 2, "Privilege { queue: [2, 3, 4], granted: [1, 2, 3, 4] }")),
         (4.0, 0, send(2, 77, "Stray")),
-        (5.0, 2, What::Receive { id: 1 }),
-        (5.0, 2, What::Enter),
-        (6.0, 1, What::Acquire(Mode::Exclusive)),
-        (6.0, 3, What::Receive { id: 99 }),
-        (7.0, 2, What::Release),
-        (8.0, 2, What::Forget),
-        (9.0, 3, What::Violate(Violation::Rejected { node: node(3), reason: "<nonsense>" })),
-        (9.0, 3, What::Crash),
+        (5.0, 2, EventKind::Receive { id: 1 }),
+        (5.0, 2, EventKind::Enter),
+        (6.0, 1, EventKind::Acquire(Mode::Exclusive)),
+        (6.0, 3, EventKind::Receive { id: 99 }),
+        (7.0, 2, EventKind::Release),
+        (8.0, 2, EventKind::Forget),
+        (9.0, 3, EventKind::Violate(Violation::Rejected { node: node(3), reason: "<nonsense>" })),
+        (9.0, 3, EventKind::Crash),
     ];
     for (at, who, what) in events {
         trace.push(at, node(who), what);

@@ -7,7 +7,7 @@ use doorway_node::members::{SeatId, ServiceHealth, StoreHealth};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::layout::{Kept, Keys};
+use super::layout::{EtcdState, Keys};
 use super::line::{Access, Line};
 use super::pulse::Pulse;
 use super::wire::{self, Header, KeyValue, Range};
@@ -15,8 +15,8 @@ use crate::bond::Bond;
 use crate::disk::Change;
 use crate::ending::Ending;
 use crate::peers::Peers;
+use crate::published_state::PublishedState;
 use crate::rpc::frame::{Agreement, FormerGroup};
-use crate::shown::Shown;
 use crate::timings::Timings;
 use crate::writer::Writer;
 
@@ -36,21 +36,21 @@ pub(super) struct Core {
     pub(super) writer: Writer,
     pub(super) keys: Keys,
     pub(super) access: Arc<Access>,
-    pub(super) shown: Shown,
+    pub(super) shown: PublishedState,
     /// The lease until the group has one, in milliseconds.
     pub(super) lease_ms: u32,
     pub(super) begin: Instant,
-    pub(super) known: Mutex<Known>,
+    pub(super) known: Mutex<LatestState>,
     pub(super) pulse: Mutex<Pulse>,
     pub(super) contact: Mutex<Contact>,
 }
 
 /// The newest state that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LatestState {
     /// When the record was changed last, as etcd counts.
     pub(super) revision: u64,
-    pub(super) kept: Option<Arc<Kept>>,
+    pub(super) kept: Option<Arc<EtcdState>>,
     /// Which etcd this is.
     pub(super) etcd: Option<u64>,
     /// The newest view of which the disk of this node knows.
@@ -92,7 +92,7 @@ impl Core {
     }
 
     /// The newest state, and when it was changed.
-    pub(super) fn newest(&self) -> Option<(u64, Arc<Kept>)> {
+    pub(super) fn newest(&self) -> Option<(u64, Arc<EtcdState>)> {
         let known = self.known.lock();
         Some((known.revision, Arc::clone(known.kept.as_ref()?)))
     }
@@ -102,7 +102,7 @@ impl Core {
     }
 
     /// Take a state that etcd had at this revision. An older one than before is ignored.
-    pub(super) fn learn(&self, revision: u64, kept: &Arc<Kept>) {
+    pub(super) fn learn(&self, revision: u64, kept: &Arc<EtcdState>) {
         let mut known = self.known.lock();
         if revision <= known.revision {
             return;
@@ -133,7 +133,7 @@ impl Core {
 
     /// Check that a state can follow what this node knows. If etcd goes back to an older state, for
     /// example because it was restored from a backup, fences could come again.
-    fn check_successor(&self, known: &Known, kept: &Kept) -> Result<(), String> {
+    fn check_successor(&self, known: &LatestState, kept: &EtcdState) -> Result<(), String> {
         let new = &kept.state.record;
         if let Some(ours) = self.bond.cluster()
             && ours != new.cluster
@@ -165,7 +165,7 @@ impl Core {
         &self,
         line: &mut Line,
         revision: u64,
-        old: &Kept,
+        old: &EtcdState,
         current: Option<KeyValue>,
     ) -> Result<(), String> {
         let Some(current) = current else { return Err(self.lost()) };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use doorway_node::members::{GroupState, Seat};
 
 use super::core::RANGE;
-use super::layout::Kept;
+use super::layout::EtcdState;
 use super::line::Line;
 use super::store::EtcdStore;
 use super::wire::{self, Range};
@@ -35,7 +35,7 @@ impl EtcdStore {
             check_machine(seat, self.ask(&seat.address).await)?;
         }
         let cluster = record.cluster;
-        let created = core.create(Kept::new(state)).await;
+        let created = core.create(EtcdState::new(state)).await;
         let found = core.newest().map(|(_, kept)| kept.state.record.cluster);
         match (found, created) {
             (Some(found), _) if found == cluster => Ok(()),

@@ -35,7 +35,7 @@ pub(super) struct Keys {
 
 /// The state of a group as etcd has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct EtcdState {
     pub(super) state: GroupState,
     /// How many times a key besides the record has changed. If it is the same in two records, the
     /// holds, the audit log and the rules are the same too.
@@ -77,7 +77,7 @@ impl Keys {
     pub(super) fn read(
         &self,
         pairs: impl IntoIterator<Item = (String, Vec<u8>)>,
-    ) -> Result<Option<Kept>, String> {
+    ) -> Result<Option<EtcdState>, String> {
         let (mut record, mut holds, mut audit) = (None, Vec::new(), BTreeMap::new());
         let mut rules = RuleTables::default();
         for (key, value) in pairs {
@@ -103,7 +103,7 @@ impl Keys {
         }
         let Some(StoredRecord { beside, record }) = record else { return Ok(None) };
         let state = GroupState::from_parts(record, holds, audit.into_values(), rules);
-        Ok(Some(Kept { state, beside }))
+        Ok(Some(EtcdState { state, beside }))
     }
 
     /// The value of the key `record`.
@@ -116,7 +116,7 @@ impl Keys {
 
     /// The changes that make one state another one. If they are not empty, the last of them is the
     /// record.
-    pub(super) fn changes(&self, old: Option<&Kept>, new: &mut Kept) -> Vec<Op> {
+    pub(super) fn changes(&self, old: Option<&EtcdState>, new: &mut EtcdState) -> Vec<Op> {
         let none = GroupState::new(Record::new(0, 0, 0, Vec::new()));
         let before = old.map_or(&none, |old| &old.state);
         let after = &new.state;
@@ -151,7 +151,7 @@ impl Keys {
     }
 
     /// The state after these changes, which a watch has told of. An error if they make no sense.
-    pub(super) fn apply(&self, old: &Kept, ops: Vec<Op>) -> Result<Option<Kept>, String> {
+    pub(super) fn apply(&self, old: &EtcdState, ops: Vec<Op>) -> Result<Option<EtcdState>, String> {
         let only_record = ops.iter().all(|op| matches!(op, Op::Put(key, _) if *key == self.record));
         if only_record && let Some(Op::Put(_, value)) = ops.last() {
             let StoredRecord { beside, record } = self.read_record(value)?;
@@ -168,7 +168,7 @@ impl Keys {
     }
 
     /// All keys of a state with their values.
-    fn pairs(&self, kept: &Kept) -> BTreeMap<String, Vec<u8>> {
+    fn pairs(&self, kept: &EtcdState) -> BTreeMap<String, Vec<u8>> {
         let ops = self.changes(None, &mut kept.clone());
         let put = |op| match op {
             Op::Put(key, value) if key != self.record => Some((key, value)),
@@ -180,7 +180,7 @@ impl Keys {
     }
 }
 
-impl Kept {
+impl EtcdState {
     /// The first state of a group.
     pub(super) fn new(state: GroupState) -> Self {
         Self { state, beside: 0 }
@@ -233,7 +233,7 @@ mod tests {
         RuleTables(vec![[("algorithm".to_owned(), algorithm.to_owned())].into_iter().collect()])
     }
 
-    fn begin() -> Kept {
+    fn begin() -> EtcdState {
         let seat = |id: u64, name: &str| Seat {
             id: SeatId(id),
             name: name.to_owned(),
@@ -241,7 +241,7 @@ mod tests {
             voter: true,
         };
         let record = Record::new(5, 10_000, 0, vec![seat(1, "a"), seat(2, "b")]);
-        Kept::new(GroupState::new(record).with_rules(rules("lamport")))
+        EtcdState::new(GroupState::new(record).with_rules(rules("lamport")))
     }
 
     /// Commands of all kinds that change something beside the record, and many that do not.

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::core::{Attempt, Core};
 use super::found::FOUNDING;
-use super::layout::Kept;
+use super::layout::EtcdState;
 use super::line::{CallError, Line};
-use super::wire::{self, Swapped};
+use super::wire::{self, SwapAnswer};
 
 /// How many commands one transaction has at most. etcd accepts 128 changes of keys in one, and a
 /// command makes at most five besides that of the record.
@@ -104,7 +104,7 @@ impl Core {
             let Some((revision, old)) = self.newest() else {
                 return Err(why.unwrap_or_else(|| "the group is not founded yet".to_owned()));
             };
-            let mut new = Kept::clone(&old);
+            let mut new = EtcdState::clone(&old);
             let answers = commands.iter().map(|command| new.state.apply(command)).collect();
             let ops = self.keys.changes(Some(&old), &mut new);
             let left = deadline.saturating_duration_since(Instant::now());
@@ -117,7 +117,7 @@ impl Core {
             // Without changes the comparison shows that the answers, mostly refusals, are right:
             // they do not come from an old state.
             let swap = wire::swap(&self.keys.record, revision, &ops);
-            let swapped = line.call::<Swapped>(TXN, &swap, limit).await;
+            let swapped = line.call::<SwapAnswer>(TXN, &swap, limit).await;
             match self.took_place(swapped) {
                 Ok(swapped) if swapped.succeeded => {
                     if !ops.is_empty() {
@@ -150,7 +150,7 @@ impl Core {
         Err("there was no time left".to_owned())
     }
 
-    fn took_place(&self, swapped: Result<Swapped, CallError>) -> Result<Swapped, CallError> {
+    fn took_place(&self, swapped: Result<SwapAnswer, CallError>) -> Result<SwapAnswer, CallError> {
         let swapped = swapped?;
         match self.check_etcd(swapped.header) {
             Ok(()) => Ok(swapped),
@@ -160,11 +160,11 @@ impl Core {
 
     /// Write the first state of a group, unless there is one already. The result is the state that
     /// etcd has then.
-    pub(super) async fn create(&self, mut kept: Kept) -> Result<(), CallError> {
+    pub(super) async fn create(&self, mut kept: EtcdState) -> Result<(), CallError> {
         let ops = self.keys.changes(None, &mut kept);
         let swap = wire::swap(&self.keys.record, 0, &ops);
         let mut line = Line::new(&self.access);
-        let swapped = line.call::<Swapped>(TXN, &swap, FOUNDING).await;
+        let swapped = line.call::<SwapAnswer>(TXN, &swap, FOUNDING).await;
         let swapped = self.took_place(swapped)?;
         if swapped.succeeded {
             self.learn(swapped.header.revision, &Arc::new(kept));

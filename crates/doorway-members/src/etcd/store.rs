@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::address::EtcdAddress;
-use super::core::{Contact, Core, Known};
+use super::core::{Contact, Core, LatestState};
 use super::layout::Keys;
 use super::line::Access;
 use super::proposer::{self, Proposer};
@@ -26,10 +26,10 @@ use crate::ending::Ending;
 use crate::error::{AskError, FoundError, OpenError};
 use crate::group_store::GroupStore;
 use crate::peers::Peers;
+use crate::published_state::PublishedState;
 use crate::rpc::client::Dialer;
-use crate::rpc::frame::{Ask, Head, Hello, Tell};
+use crate::rpc::frame::{Ask, Head, Hello, ReplyBody};
 use crate::rpc::serve::{Answers, introduce, serve};
-use crate::shown::Shown;
 use crate::store::{Options, Threads};
 use crate::thread::{in_own_thread, serve_in, start_disk_thread};
 use crate::timings::Timings;
@@ -135,10 +135,10 @@ impl EtcdStore {
             keys: Keys::new(&group),
             group,
             access: Arc::new(Access::new(addresses, tls, login)),
-            shown: Shown::new(None),
+            shown: PublishedState::new(None),
             lease_ms,
             begin: Instant::now(),
-            known: Mutex::new(Known { view: content.etcd_view, ..Known::default() }),
+            known: Mutex::new(LatestState { view: content.etcd_view, ..LatestState::default() }),
             pulse: Mutex::new(Pulse::default()),
             contact: Mutex::new(Contact::default()),
         });
@@ -223,9 +223,9 @@ impl Answers for Core {
         &self.ending
     }
 
-    async fn answer(&self, _caller: &Caller, _head: Head, ask: Ask) -> Tell {
+    async fn answer(&self, _caller: &Caller, _head: Head, ask: Ask) -> ReplyBody {
         let Ask::Hello(group) = ask else {
-            return Tell::Refused("this node agrees by etcd, not by Raft".to_owned());
+            return ReplyBody::Refused("this node agrees by etcd, not by Raft".to_owned());
         };
         let (name, address) = (self.name.clone(), self.address.clone());
         let (seat, cluster, former) = (self.seat, self.bond.cluster(), self.former);

@@ -112,7 +112,7 @@ pub(super) struct Range {
 
 /// The answer to [`swap`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Swapped {
+pub(super) struct SwapAnswer {
     pub(super) header: Header,
     #[serde(default)]
     pub(super) succeeded: bool,
@@ -132,7 +132,7 @@ struct OpRange {
     kvs: Vec<KeyValue>,
 }
 
-impl Swapped {
+impl SwapAnswer {
     /// The key as it is, if the comparison did not hold; none if there is no such key.
     pub(super) fn current(self) -> Option<KeyValue> {
         let ranges = self.responses.into_iter().filter_map(|answer| answer.response_range);
@@ -158,13 +158,13 @@ pub(super) struct Status {
 /// A part of the endless answer to [`watch`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 struct WatchPart {
-    result: Option<Watched>,
+    result: Option<WatchAnswer>,
     error: Option<Failure>,
 }
 
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Watched {
+pub(super) struct WatchAnswer {
     pub(super) header: Header,
     #[serde(default)]
     canceled: bool,
@@ -237,7 +237,7 @@ pub(super) fn failure(status: u16, body: &[u8]) -> String {
 }
 
 /// Parse a line of the answer to [`watch`]. The error says why the watch has ended.
-pub(super) fn parse_watch(line: &[u8]) -> Result<Watched, String> {
+pub(super) fn parse_watch(line: &[u8]) -> Result<WatchAnswer, String> {
     let WatchPart { result, error } = parse(line)?;
     if let Some(text) = error.as_ref().and_then(Failure::text) {
         return Err(excerpt(text.as_bytes()));
@@ -321,12 +321,12 @@ mod tests {
         let body = br#"{"header":{"revision":"9"},"succeeded":true,"responses":[
             {"response_put":{"header":{"revision":"9"}}},
             {"response_delete_range":{"header":{"revision":"9"},"deleted":"1"}}]}"#;
-        let swapped: Swapped = parse(body).unwrap();
+        let swapped: SwapAnswer = parse(body).unwrap();
         assert_eq!((swapped.succeeded, swapped.header.revision), (true, 9));
         assert_eq!(swapped.current(), None);
         let body = br#"{"header":{"revision":"9"},"responses":[{"response_range":{
             "header":{"revision":"9"},"kvs":[{"key":"YQ==","mod_revision":"8"}],"count":"1"}}]}"#;
-        let swapped: Swapped = parse(body).unwrap();
+        let swapped: SwapAnswer = parse(body).unwrap();
         assert!(!swapped.succeeded);
         let current = swapped.current().unwrap();
         assert_eq!((current.key.as_str(), current.mod_revision, current.value.len()), ("a", 8, 0));

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::frame::{Ask, Frames, Head, IN_FLIGHT, Question, Reply, Tell, encode, pump};
+use super::frame::{Ask, Frames, Head, IN_FLIGHT, Question, Reply, ReplyBody, encode, pump};
 use crate::error::AskError;
 
 /// What all clients of a store have in common.
@@ -40,7 +40,7 @@ struct Call {
     head: Head,
     ask: Ask,
     deadline: Instant,
-    answer: oneshot::Sender<Result<Tell, AskError>>,
+    answer: oneshot::Sender<Result<ReplyBody, AskError>>,
 }
 
 impl Client {
@@ -59,7 +59,7 @@ impl Client {
         head: Head,
         ask: Ask,
         patience: Duration,
-    ) -> Result<Tell, AskError> {
+    ) -> Result<ReplyBody, AskError> {
         let (sender, answer) = oneshot::channel();
         let call = Call { head, ask, deadline: Instant::now() + patience, answer: sender };
         let asked = async {
@@ -69,7 +69,7 @@ impl Client {
         };
         let told = timeout(patience, asked).await;
         match told.unwrap_or(Err(AskError::Timeout(patience.as_millis())))? {
-            Tell::Refused(why) => Err(AskError::Refused(why)),
+            ReplyBody::Refused(why) => Err(AskError::Refused(why)),
             told => Ok(told),
         }
     }
@@ -137,7 +137,7 @@ struct Session<'a> {
     /// Questions that are to be sent.
     waiting: VecDeque<Call>,
     /// Questions that were sent, and until when the answer is expected.
-    sent: BTreeMap<u64, (Instant, oneshot::Sender<Result<Tell, AskError>>)>,
+    sent: BTreeMap<u64, (Instant, oneshot::Sender<Result<ReplyBody, AskError>>)>,
     last: u64,
 }
 

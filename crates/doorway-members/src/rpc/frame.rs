@@ -60,12 +60,12 @@ pub(crate) enum Ask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Reply {
     pub(crate) number: u64,
-    pub(crate) body: Tell,
+    pub(crate) body: ReplyBody,
 }
 
 /// What a store answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Tell {
+pub(crate) enum ReplyBody {
     /// The answer to [`Ask::Hello`].
     Hello(Hello),
     /// The answer to [`Ask::Ping`].

@@ -7,7 +7,7 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteRequest};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::frame::{
-    Agreement, Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, Tell, encode, pump,
+    Agreement, Ask, Frames, Head, Hello, IN_FLIGHT, Question, Reply, ReplyBody, encode, pump,
 };
 use crate::core::{Core, Engine};
 use crate::encoding::Place;
@@ -20,7 +20,12 @@ pub(crate) trait Answers: Send + Sync + 'static {
     fn ending(&self) -> &Ending;
 
     /// Answer a question.
-    fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> impl Future<Output = Tell> + Send;
+    fn answer(
+        &self,
+        caller: &Caller,
+        head: Head,
+        ask: Ask,
+    ) -> impl Future<Output = ReplyBody> + Send;
 }
 
 /// Answer the questions that come on a connection, until it ends.
@@ -85,23 +90,23 @@ impl Answers for Core {
         &self.ending
     }
 
-    async fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> Tell {
+    async fn answer(&self, caller: &Caller, head: Head, ask: Ask) -> ReplyBody {
         if let Ask::Hello(group) = &ask {
             return self.hello(group);
         }
         if let Err(why) = self.check(caller, head, &ask) {
             tracing::debug!("a question of `{}` is refused: {why}", caller.name);
-            return Tell::Refused(why);
+            return ReplyBody::Refused(why);
         }
         if let Ask::Put(command) = ask {
             if !self.may_put(SeatId(head.from), &command) {
-                return Tell::Answer(Answer::Refused(RecordError::UnknownSeat));
+                return ReplyBody::Answer(Answer::Refused(RecordError::UnknownSeat));
             }
             return self.engine().put(command).await;
         }
         // If this many questions are in the core, it waits for its disk.
         let Ok(_permit) = self.permits.try_acquire() else {
-            return Tell::Refused("the disk is too slow".to_owned());
+            return ReplyBody::Refused("the disk is too slow".to_owned());
         };
         let engine = self.engine();
         match ask {
@@ -114,39 +119,43 @@ impl Answers for Core {
                     leader_commit: committed.map(LogId::from),
                 };
                 match engine.raft.append_entries(request).await {
-                    Ok(AppendEntriesResponse::Success) => Tell::Appended,
+                    Ok(AppendEntriesResponse::Success) => ReplyBody::Appended,
                     Ok(AppendEntriesResponse::PartialSuccess(last)) => {
-                        Tell::Partly(last.map(Place::from))
+                        ReplyBody::Partly(last.map(Place::from))
                     }
-                    Ok(AppendEntriesResponse::Conflict) => Tell::Conflict,
-                    Ok(AppendEntriesResponse::HigherVote(vote)) => Tell::HigherVote(vote.into()),
-                    Err(error) => Tell::Refused(error.to_string()),
+                    Ok(AppendEntriesResponse::Conflict) => ReplyBody::Conflict,
+                    Ok(AppendEntriesResponse::HigherVote(vote)) => {
+                        ReplyBody::HigherVote(vote.into())
+                    }
+                    Err(error) => ReplyBody::Refused(error.to_string()),
                 }
             }
             Ask::Snapshot { vote, picture } => {
                 let snapshot = Snapshot::from(*picture);
                 match engine.raft.install_full_snapshot(vote.into(), snapshot).await {
-                    Ok(response) => Tell::HigherVote(response.vote.into()),
-                    Err(error) => Tell::Refused(error.to_string()),
+                    Ok(response) => ReplyBody::HigherVote(response.vote.into()),
+                    Err(error) => ReplyBody::Refused(error.to_string()),
                 }
             }
-            Ask::Hello(_) | Ask::Ping | Ask::Put(_) => Tell::Here,
+            Ask::Hello(_) | Ask::Ping | Ask::Put(_) => ReplyBody::Here,
         }
     }
 }
 
 /// Tell a node of a group by this name who this one is.
-pub(crate) fn introduce(own: &str, hello: Hello, group: &str) -> Tell {
+pub(crate) fn introduce(own: &str, hello: Hello, group: &str) -> ReplyBody {
     if group != own {
-        return Tell::Refused(format!("this is a node of group `{own}`, not of group `{group}`"));
+        return ReplyBody::Refused(format!(
+            "this is a node of group `{own}`, not of group `{group}`"
+        ));
     }
     // A node that belongs to a group has taken over what it knew of the one before.
     let former = hello.former.filter(|_| hello.cluster.is_none());
-    Tell::Hello(Hello { former, ..hello })
+    ReplyBody::Hello(Hello { former, ..hello })
 }
 
 impl Core {
-    fn hello(&self, group: &str) -> Tell {
+    fn hello(&self, group: &str) -> ReplyBody {
         let (name, address) = (self.name.clone(), self.address.clone());
         let (seat, cluster, former) = (self.seat, self.bond.cluster(), self.former);
         let agreement = Agreement::Raft;
@@ -219,19 +228,19 @@ impl Core {
 }
 
 impl Engine {
-    async fn vote(&self, vote: Vote, last: Option<Place>) -> Tell {
+    async fn vote(&self, vote: Vote, last: Option<Place>) -> ReplyBody {
         let known = self.raft.metrics().borrow().vote;
         if !self.guards.may_vote(known, vote) {
-            return Tell::Vote { vote: known.into(), granted: false, last: None };
+            return ReplyBody::Vote { vote: known.into(), granted: false, last: None };
         }
         let request = VoteRequest::new(vote, last.map(LogId::from));
         match self.raft.vote(request).await {
-            Ok(response) => Tell::Vote {
+            Ok(response) => ReplyBody::Vote {
                 vote: response.vote.into(),
                 granted: response.vote_granted,
                 last: response.last_log_id.map(Place::from),
             },
-            Err(error) => Tell::Refused(error.to_string()),
+            Err(error) => ReplyBody::Refused(error.to_string()),
         }
     }
 }

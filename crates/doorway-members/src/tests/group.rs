@@ -226,7 +226,7 @@ async fn a_foreign_group_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_cannot_speak_for_the_seat_of_another() {
-    use crate::rpc::frame::{Ask, Frames, Head, Question, Reply, Tell, encode};
+    use crate::rpc::frame::{Ask, Frames, Head, Question, Reply, ReplyBody, encode};
     use tokio::io::AsyncWriteExt as _;
     let world = World::founded(&["a", "b"]).await;
     let (ours, theirs) = tokio::io::duplex(1 << 12);
@@ -245,8 +245,8 @@ async fn a_node_cannot_speak_for_the_seat_of_another() {
         assert_eq!(reply.number, number);
         reply.body
     };
-    assert_eq!(ask(b, 1).await, Tell::Here);
-    let Tell::Refused(why) = ask(a, 2).await else { panic!() };
+    assert_eq!(ask(b, 1).await, ReplyBody::Here);
+    let ReplyBody::Refused(why) = ask(a, 2).await else { panic!() };
     assert!(why.contains("belongs to `a`, not to `b`"), "{why}");
 }
 

@@ -26,9 +26,9 @@ const LOCKS: [&str; 3] = ["one", "two", "three"];
 const MOST: usize = 6;
 
 /// The network of the simulation that runs on this thread.
-struct Simulated;
+struct SimulatedNetwork;
 
-impl Network for Simulated {
+impl Network for SimulatedNetwork {
     type Stream = TcpStream;
     type Listener = TcpListener;
 
@@ -75,12 +75,12 @@ fn address(node: usize) -> String {
 pub(crate) struct Stage {
     pub(crate) plan: Plan,
     pub(crate) disks: Vec<MemoryDisk>,
-    pub(crate) now: Mutex<Now>,
+    pub(crate) now: Mutex<StageProgress>,
 }
 
 /// The progress of a simulation.
 #[derive(Default)]
-pub(crate) struct Now {
+pub(crate) struct StageProgress {
     pub(crate) referee: Referee,
     /// The process of each machine that runs.
     pub(crate) nodes: Vec<Option<(Node, Arc<RaftStore>)>>,
@@ -100,7 +100,7 @@ impl Stage {
             *guest = true;
         }
         let nodes = (0..size).map(|_| None).collect();
-        let now = Now { nodes, finished, ..Now::default() };
+        let now = StageProgress { nodes, finished, ..StageProgress::default() };
         Self { plan, disks, now: Mutex::new(now) }
     }
 
@@ -128,7 +128,7 @@ pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
     stage.note(format_args!("n{me} starts"));
     let tls = &CERTIFICATES[me];
     let identity = Identity::from_pem(&tls.ca, &tls.certificate, &tls.key)?;
-    let dialer = StoreDialer::new(Simulated, identity.clone(), GROUP.to_owned());
+    let dialer = StoreDialer::new(SimulatedNetwork, identity.clone(), GROUP.to_owned());
     let options = Options {
         data: DataPlace::Memory(stage.disks[me].clone()),
         group: GROUP.to_owned(),
@@ -163,7 +163,8 @@ pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
     };
     let reclaiming = !orphans.is_empty();
     let agreed = Arc::clone(&store);
-    let node = Node::start_agreed_on(Simulated, config, identity, agreed, reclaiming).await?;
+    let node =
+        Node::start_agreed_on(SimulatedNetwork, config, identity, agreed, reclaiming).await?;
     stage.now.lock().nodes[me] = Some((node.clone(), Arc::clone(&store)));
     tokio::spawn({
         let (stage, ended) = (Arc::clone(&stage), node.ended());

@@ -44,12 +44,12 @@ pub(crate) struct Plan {
 pub(crate) struct Fault {
     pub(crate) from: Duration,
     pub(crate) to: Duration,
-    pub(crate) what: What,
+    pub(crate) what: FaultKind,
 }
 
 /// The kinds of faults, with the numbers of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FaultKind {
     /// What two nodes send each other is lost.
     Cut(usize, usize),
     /// What the first node sends the second is lost.
@@ -113,13 +113,13 @@ fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
         let second = (first + 1 + dice.below(size as u64 - 1) as usize) % size;
         let clients = [Clients::End, Clients::LiveOn][dice.below(2) as usize];
         let what = match dice.below(12) {
-            0 => What::Cut(first, second),
-            1 => What::CutOneWay(first, second),
-            2 => What::Hold(first, second),
-            3 | 4 => What::Alone(first),
-            5 => What::SlowDisk(first, 50 + dice.below(2000)),
-            6 => What::FullDisk(first),
-            _ => What::Kill(first, clients),
+            0 => FaultKind::Cut(first, second),
+            1 => FaultKind::CutOneWay(first, second),
+            2 => FaultKind::Hold(first, second),
+            3 | 4 => FaultKind::Alone(first),
+            5 => FaultKind::SlowDisk(first, 50 + dice.below(2000)),
+            6 => FaultKind::FullDisk(first),
+            _ => FaultKind::Kill(first, clients),
         };
         let meets = |other: &Fault| from <= other.to && other.from <= to;
         // The end of one fault must not end another one.
@@ -130,14 +130,14 @@ fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
     faults
 }
 
-fn collides(one: What, other: What) -> bool {
-    let network = |what: What| match what {
-        What::Cut(a, b) | What::CutOneWay(a, b) | What::Hold(a, b) => vec![a, b],
-        What::Alone(a) | What::Kill(a, _) => vec![a],
-        What::SlowDisk(..) | What::FullDisk(_) => Vec::new(),
+fn collides(one: FaultKind, other: FaultKind) -> bool {
+    let network = |what: FaultKind| match what {
+        FaultKind::Cut(a, b) | FaultKind::CutOneWay(a, b) | FaultKind::Hold(a, b) => vec![a, b],
+        FaultKind::Alone(a) | FaultKind::Kill(a, _) => vec![a],
+        FaultKind::SlowDisk(..) | FaultKind::FullDisk(_) => Vec::new(),
     };
-    let disk = |what: What| match what {
-        What::SlowDisk(a, _) | What::FullDisk(a) => Some(a),
+    let disk = |what: FaultKind| match what {
+        FaultKind::SlowDisk(a, _) | FaultKind::FullDisk(a) => Some(a),
         _ => None,
     };
     network(one).iter().any(|node| network(other).contains(node))

@@ -14,7 +14,7 @@ pub(crate) type Entry = u64;
 /// Everything that the referee knows.
 #[derive(Default)]
 pub(crate) struct Referee {
-    inside: BTreeMap<Entry, Inside>,
+    inside: BTreeMap<Entry, InsideClient>,
     /// The highest fence of each lock.
     fences: BTreeMap<String, Fence>,
     /// When the lease of each node ends.
@@ -28,7 +28,7 @@ pub(crate) struct Referee {
 
 /// A client of a running node.
 #[derive(Debug)]
-struct Inside {
+struct InsideClient {
     node: usize,
     lock: String,
     fence: Fence,
@@ -80,7 +80,7 @@ impl Referee {
 
     fn add(&mut self, node: usize, lock: &str, fence: Fence) -> Entry {
         self.entries += 1;
-        let inside = Inside { node, lock: lock.to_owned(), fence, told: false };
+        let inside = InsideClient { node, lock: lock.to_owned(), fence, told: false };
         self.inside.insert(self.entries, inside);
         self.entries
     }
@@ -101,7 +101,7 @@ impl Referee {
     /// A node was killed. Its clients live on until the lease ends, or have ended with it.
     pub(crate) fn killed(&mut self, node: usize, live_on: bool) {
         let until = self.leases.remove(&node).unwrap_or_default();
-        for (_, Inside { lock, fence, told, .. }) in
+        for (_, InsideClient { lock, fence, told, .. }) in
             self.inside.extract_if(.., |_, inside| inside.node == node)
         {
             if live_on && !told {

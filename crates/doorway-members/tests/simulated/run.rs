@@ -7,7 +7,7 @@ use doorway_node::members::Command;
 use turmoil::{Builder, Sim};
 
 use super::host::{Stage, command, guest, live, name};
-use super::plan::{Clients, Fault, LEASE, Plan, What};
+use super::plan::{Clients, Fault, FaultKind, LEASE, Plan};
 
 /// The step of the simulation's time.
 const TICK: Duration = Duration::from_millis(5);
@@ -101,17 +101,17 @@ fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
     let what = format!("{time} {:?} until {:?}", fault.what, fault.to);
     stage.now.lock().trace.push(what);
     match fault.what {
-        What::Cut(one, two) => sim.partition(name(one), name(two)),
-        What::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
-        What::Hold(one, two) => sim.hold(name(one), name(two)),
-        What::Alone(node) => {
+        FaultKind::Cut(one, two) => sim.partition(name(one), name(two)),
+        FaultKind::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
+        FaultKind::Hold(one, two) => sim.hold(name(one), name(two)),
+        FaultKind::Alone(node) => {
             others(stage, node).for_each(|other| sim.partition(name(node), name(other)));
         }
-        What::SlowDisk(node, millis) => {
+        FaultKind::SlowDisk(node, millis) => {
             stage.disks[node].set_delay(Duration::from_millis(millis));
         }
-        What::FullDisk(node) => stage.disks[node].set_full(true),
-        What::Kill(node, clients) => {
+        FaultKind::FullDisk(node) => stage.disks[node].set_full(true),
+        FaultKind::Kill(node, clients) => {
             others(stage, node).for_each(|other| sim.partition(name(node), name(other)));
             let process = stage.now.lock().nodes[node].take();
             stage.now.lock().referee.killed(node, clients == Clients::LiveOn);
@@ -125,14 +125,14 @@ fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
 
 fn end(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
     match fault.what {
-        What::Cut(one, two) => sim.repair(name(one), name(two)),
-        What::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
-        What::Hold(one, two) => sim.release(name(one), name(two)),
-        What::Alone(node) => {
+        FaultKind::Cut(one, two) => sim.repair(name(one), name(two)),
+        FaultKind::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
+        FaultKind::Hold(one, two) => sim.release(name(one), name(two)),
+        FaultKind::Alone(node) => {
             others(stage, node).for_each(|other| sim.repair(name(node), name(other)));
         }
-        What::SlowDisk(node, _) => stage.disks[node].set_delay(Duration::ZERO),
-        What::FullDisk(node) => stage.disks[node].set_full(false),
-        What::Kill(node, _) => sim.bounce(name(node)),
+        FaultKind::SlowDisk(node, _) => stage.disks[node].set_delay(Duration::ZERO),
+        FaultKind::FullDisk(node) => stage.disks[node].set_full(false),
+        FaultKind::Kill(node, _) => sim.bounce(name(node)),
     }
 }

@@ -32,7 +32,7 @@ const MAJORITY: &str = "majority";
 
 /// How the members of a view are arranged for the locks of a rule.
 #[derive(Clone, Debug)]
-pub(crate) struct Arranged {
+pub(crate) struct ViewArrangement {
     /// The algorithm: that of the rule, or `majority`.
     pub(crate) info: Info,
     /// The members.
@@ -73,7 +73,7 @@ impl Deviation {
 
 /// Arrange the members with these names for the locks of a rule. The error says what is wrong with
 /// the rule itself, whichever members there are.
-pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, RuleError> {
+pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<ViewArrangement, RuleError> {
     let info = find(&rule.algorithm)?;
     let arrangement = &rule.arrangement;
     arrangement.check(&info, rule.permits).map_err(RuleError::Arrangement)?;
@@ -120,7 +120,7 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, R
             let info = find(MAJORITY)?;
             let group = info.group(size, &Shape::default()).map_err(RuleError::Group)?;
             let deviation = Some(Deviation::Majority(why.to_string()));
-            return Ok(Arranged { info, group, spread: false, deviation });
+            return Ok(ViewArrangement { info, group, spread: false, deviation });
         }
         Err(why) => return Err(RuleError::Group(why)),
     };
@@ -145,7 +145,7 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<Arranged, R
             }
         }
     }
-    Ok(Arranged { info, group, spread, deviation })
+    Ok(ViewArrangement { info, group, spread, deviation })
 }
 
 /// The group with a tree that was made by hand. An algorithm that needs a graph gets its edges.

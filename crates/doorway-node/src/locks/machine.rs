@@ -98,9 +98,9 @@ impl Hash for dyn Machine {
 
 /// The state machine of one algorithm.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Typed<A>(Member<A>);
+pub struct TypedMachine<A>(Member<A>);
 
-impl<A: Algorithm> Typed<A> {
+impl<A: Algorithm> TypedMachine<A> {
     /// Begin as node `me`. What the algorithm sends as it begins is added to `out`.
     ///
     /// # Panics
@@ -132,7 +132,7 @@ impl<A: Algorithm> Typed<A> {
     }
 }
 
-impl<A: Algorithm> Machine for Typed<A> {
+impl<A: Algorithm> Machine for TypedMachine<A> {
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault> {
         self.step(group, Input::Acquire(mode), out)
     }

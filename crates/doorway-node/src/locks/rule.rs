@@ -4,7 +4,7 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
 use doorway_protocol::Name;
 
-use super::machine::{Fault, Machine, Sends, Typed};
+use super::machine::{Fault, Machine, Sends, TypedMachine};
 use crate::arrangement::{Deviation, arrange, coordinator};
 use crate::lock_rules::RuleConfig;
 
@@ -186,7 +186,9 @@ impl Task for FindBegin {
     type Output = (Info, Begin);
 
     fn run<A: Algorithm + 'static>(self) -> Self::Output {
-        (A::INFO, |me, group, start, out| Ok(Box::new(Typed::<A>::begin(me, group, start, out)?)))
+        (A::INFO, |me, group, start, out| {
+            Ok(Box::new(TypedMachine::<A>::begin(me, group, start, out)?))
+        })
     }
 }
 

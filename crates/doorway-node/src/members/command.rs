@@ -10,7 +10,7 @@ use super::record::{
 };
 
 /// A member and the beat that the sender of a command saw last.
-pub type Seen = (MemberId, u64);
+pub type SeenBeat = (MemberId, u64);
 
 /// A change of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub enum Command {
         /// The number of the view that it knows.
         number: u64,
         /// All other members of its seat.
-        replaces: Vec<Seen>,
+        replaces: Vec<SeenBeat>,
         /// Whether the process has started since its predecessor was seated, so that it may have
         /// what the predecessor's clients have reclaimed. A process that has lost an earlier
         /// membership has forgotten everything.
@@ -51,7 +51,7 @@ pub enum Command {
         /// The seat.
         seat: SeatId,
         /// All members of that seat.
-        all: Vec<Seen>,
+        all: Vec<SeenBeat>,
     },
     /// A waiting member was silent for longer than its lease: it is removed alone. The locks of its
     /// clients end with its lease, and it is in no view. Without this command, a join that arrives

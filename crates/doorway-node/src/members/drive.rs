@@ -7,7 +7,7 @@ use doorway_protocol::{Fence, Name, RuleTables};
 
 use super::command::{Command, RecordError};
 use super::holds::Holds;
-use super::keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
+use super::keeper::{ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId};
 use super::record::{MemberId, Record};
 use super::rules::AgreedRules;
 use crate::views::AgreedEvent;
@@ -96,7 +96,7 @@ impl OwnMembership {
         holds: Arc<Holds>,
         rules: &RuleTables,
         reclaiming: bool,
-        now: Now,
+        now: ClockTimes,
         host: &mut impl KeeperHost,
     ) -> Self {
         let first = Arc::clone(keeper.record());
@@ -121,7 +121,7 @@ impl OwnMembership {
     }
 
     /// Process an event, and perform everything that follows from it.
-    pub fn drive(&mut self, now: Now, event: Event, host: &mut impl KeeperHost) {
+    pub fn drive(&mut self, now: ClockTimes, event: Event, host: &mut impl KeeperHost) {
         // The views see a record and holds before the keeper acts on them.
         match &event {
             // A peer may have shown a newer one.
@@ -141,7 +141,7 @@ impl OwnMembership {
     }
 
     /// The store has agreed on these rules. The views see them before the keeper acts on them.
-    pub fn learn_rules(&mut self, now: Now, rules: &RuleTables, host: &mut impl KeeperHost) {
+    pub fn learn_rules(&mut self, now: ClockTimes, rules: &RuleTables, host: &mut impl KeeperHost) {
         let (digest, read) = (rules.digest(), AgreedRules::read(rules));
         let usable = read.is_ok();
         match read {

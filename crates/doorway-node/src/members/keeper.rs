@@ -60,14 +60,14 @@ const MARGIN: Duration = Duration::from_millis(250);
 
 /// The time by the two clocks of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Now {
+pub struct ClockTimes {
     /// By the clock that counts suspended time (`CLOCK_BOOTTIME`).
     pub boot: Duration,
     /// By the clock that nobody adjusts (`CLOCK_MONOTONIC_RAW`).
     pub raw: Duration,
 }
 
-impl Now {
+impl ClockTimes {
     /// How much of a promise is left of which was known then, by those who have to wait for its
     /// end. The one who made it counts at most its length, with the clock that is faster.
     pub fn left(self, then: Self, length: Duration) -> Duration {
@@ -186,7 +186,7 @@ pub struct Orphan {
     /// What was promised.
     pub hold: Hold,
     /// When this node has learnt that it is an orphan.
-    pub since: Now,
+    pub since: ClockTimes,
 }
 
 /// Why a membership is over.
@@ -221,7 +221,7 @@ enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Stamp {
     beat: u64,
-    at: Now,
+    at: ClockTimes,
 }
 
 /// A complaint of one member that it cannot reach another: the beats of both when the complaint was
@@ -234,7 +234,7 @@ struct Complaint {
 
 /// A command that has no answer yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Pending {
+struct PendingCommand {
     kind: Kind,
     sent: Duration,
 }
@@ -244,7 +244,7 @@ type Grant = (Name, Fence);
 
 /// A hold that a client of this process is to have.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Wanted {
+struct WantedHold {
     length_ms: Option<u64>,
     /// The group has agreed on it.
     held: bool,
@@ -293,7 +293,7 @@ pub struct Keeper {
     down: BTreeMap<SeatId, Duration>,
     stamps: BTreeMap<MemberId, Stamp>,
     complaints: BTreeMap<(MemberId, MemberId), Complaint>,
-    pending: BTreeMap<PutId, Pending>,
+    pending: BTreeMap<PutId, PendingCommand>,
     last_put: u64,
     /// When the last command of each kind was sent, if that was less than an interval ago.
     sent: BTreeMap<Kind, Duration>,
@@ -304,7 +304,7 @@ pub struct Keeper {
     away_until: Duration,
     holds: Arc<Holds>,
     /// The holds that clients of this process are to have.
-    wanted: BTreeMap<Grant, Wanted>,
+    wanted: BTreeMap<Grant, WantedHold>,
     /// The holds that clients of this process had in earlier memberships, and may not have given
     /// up.
     former: BTreeMap<Grant, MemberId>,
@@ -312,7 +312,7 @@ pub struct Keeper {
     /// if it is a hold of this membership.
     given_up: BTreeMap<Grant, Option<MemberId>>,
     /// When this node has learnt of each orphan.
-    orphans: BTreeMap<HoldId, Now>,
+    orphans: BTreeMap<HoldId, ClockTimes>,
 }
 
 impl Keeper {
@@ -350,7 +350,7 @@ impl Keeper {
     }
 
     /// Process an event, and add to `out` what is to be done.
-    pub fn step(&mut self, now: Now, event: Event, out: &mut Vec<Output>) {
+    pub fn step(&mut self, now: ClockTimes, event: Event, out: &mut Vec<Output>) {
         // An answer that comes after the end of the lease is too late: locks may have been taken
         // from their holders already.
         if let Stage::Member { id, .. } = self.stage
@@ -440,7 +440,7 @@ impl Keeper {
     }
 
     /// Take a newer record, and note when the beats in it have changed.
-    fn learn(&mut self, now: Now, record: Arc<Record>) {
+    fn learn(&mut self, now: ClockTimes, record: Arc<Record>) {
         if record.revision < self.record.revision {
             return;
         }
@@ -471,8 +471,14 @@ impl Keeper {
         }
     }
 
-    fn answered(&mut self, put: PutId, answer: Option<Answer>, now: Now, out: &mut Vec<Output>) {
-        let Some(Pending { kind, sent }) = self.pending.remove(&put) else { return };
+    fn answered(
+        &mut self,
+        put: PutId,
+        answer: Option<Answer>,
+        now: ClockTimes,
+        out: &mut Vec<Output>,
+    ) {
+        let Some(PendingCommand { kind, sent }) = self.pending.remove(&put) else { return };
         match (kind, answer) {
             (Kind::Join(generation), Some(Answer::Joined(id)))
                 if self.stage == Stage::Joining && generation == self.generation =>
@@ -506,7 +512,8 @@ impl Keeper {
             }
             (Kind::Hold(grant, length_ms), Some(answer)) => {
                 let seated = self.is_seated();
-                let asked = |wanted: &&mut Wanted| wanted.length_ms == length_ms && !wanted.held;
+                let asked =
+                    |wanted: &&mut WantedHold| wanted.length_ms == length_ms && !wanted.held;
                 let Some(wanted) = self.wanted.get_mut(&grant).filter(asked) else { return };
                 wanted.held = true;
                 let refused = match answer {
@@ -540,7 +547,7 @@ impl Keeper {
     }
 
     /// This process is no member any more.
-    fn lose_membership(&mut self, now: Now, id: MemberId, why: Loss, out: &mut Vec<Output>) {
+    fn lose_membership(&mut self, now: ClockTimes, id: MemberId, why: Loss, out: &mut Vec<Output>) {
         let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
         let at = self.deadline.take().unwrap_or(now.boot);
         // Clients that cannot be told that the membership is over count on it until its lease
@@ -565,7 +572,7 @@ impl Keeper {
         matches!(self.stage, Stage::Member { id: own, .. } if own == id)
     }
 
-    fn leave(&mut self, now: Now, out: &mut Vec<Output>) {
+    fn leave(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         match self.stage {
             Stage::Member { id, .. } => {
                 self.deadline = None;
@@ -582,7 +589,7 @@ impl Keeper {
     }
 
     /// Do what is due.
-    fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
+    fn advance(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         // A member that cannot run the next view would hold up the others.
         let unusable = self.unusable == Some(self.record.rules);
         if let (Stage::Member { id, .. }, true) = (&self.stage, unusable) {
@@ -627,7 +634,7 @@ impl Keeper {
     }
 
     /// Pass a command to the store, unless one of its kind was passed on a moment ago.
-    fn put(&mut self, now: Now, kind: Kind, command: Command, out: &mut Vec<Output>) {
+    fn put(&mut self, now: ClockTimes, kind: Kind, command: Command, out: &mut Vec<Output>) {
         if let Some(sent) = self.sent.get(&kind) {
             // An answer that does not come for half an interval will not come in time.
             let (ago, interval) = (now.boot.saturating_sub(*sent), self.pace() / BEATS);
@@ -648,12 +655,12 @@ impl Keeper {
         let interval = self.pace() / BEATS;
         self.sent.retain(|_, sent| now.boot.saturating_sub(*sent) < interval);
         self.sent.insert(kind.clone(), now.boot);
-        self.pending.insert(put, Pending { kind, sent: now.boot });
+        self.pending.insert(put, PendingCommand { kind, sent: now.boot });
         out.push(Output::Put(put, command));
     }
 
     /// The seated members with which there was no link for too long.
-    fn cut(&self, now: Now) -> Vec<MemberId> {
+    fn cut(&self, now: ClockTimes) -> Vec<MemberId> {
         let silence = self.interval() * SILENCE;
         let others = self.record.seated().filter(|member| Some(member.id) != self.id());
         let silent = |member: &&Member| {
@@ -666,7 +673,7 @@ impl Keeper {
 
     /// Take the seat, if this member waits, its clients have reclaimed their locks, the group keeps
     /// what they are promised, and it has a link with every member of the view that is alive.
-    fn enter(&mut self, now: Now, id: MemberId, since: Duration, out: &mut Vec<Output>) {
+    fn enter(&mut self, now: ClockTimes, id: MemberId, since: Duration, out: &mut Vec<Output>) {
         let waits = self.record.member(id).is_ok_and(|member| member.since.is_none());
         // Holds of its predecessor that are not taken over would become orphans.
         let keeps = self.wanted.values().all(|wanted| wanted.held);
@@ -702,7 +709,7 @@ impl Keeper {
 
     /// Propose to remove members that were silent for longer than their lease: all members of a
     /// seat, or one that waits.
-    fn remove(&mut self, now: Now, out: &mut Vec<Output>) {
+    fn remove(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         let record = Arc::clone(&self.record);
         let silent_for = |member: &Member, leases: u32| {
             let lease = Duration::from_millis(member.lease_ms.into());
@@ -742,7 +749,7 @@ impl Keeper {
 
     /// Propose to evict one of two members that cannot reach each other, although both reach the
     /// store.
-    fn evict(&mut self, now: Now, out: &mut Vec<Output>) {
+    fn evict(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         let record = Arc::clone(&self.record);
         let stands = |(pair, complaint): (&(MemberId, MemberId), &Complaint)| {
             let (by, about) = (record.member(pair.0).ok()?, record.member(pair.1).ok()?);

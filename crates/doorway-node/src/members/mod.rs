@@ -23,11 +23,11 @@ mod rules;
 mod store;
 
 pub use audit::{AUDIT_LIMIT, AuditLog};
-pub use command::{Answer, Command, RecordError, Seen};
+pub use command::{Answer, Command, RecordError, SeenBeat};
 pub use doorway_protocol::{AuditEntry, RULES_LIMIT, RuleTables};
 pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
-pub use keeper::{Event, Keeper, Loss, Now, Orphan, Output, PutId};
+pub use keeper::{ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use doorway_protocol::{Fence, RULES_LIMIT};
 
-use super::command::{Answer, Command, RecordError, Seen};
+use super::command::{Answer, Command, RecordError, SeenBeat};
 
 /// How many seats a group may have.
 pub const SEATS_LIMIT: usize = 31;
@@ -285,7 +285,7 @@ impl Record {
         &mut self,
         id: MemberId,
         number: u64,
-        replaces: &[Seen],
+        replaces: &[SeenBeat],
         inherits: bool,
     ) -> Result<(), RecordError> {
         self.check_number(number)?;
@@ -411,7 +411,7 @@ impl Record {
         &self,
         seat: SeatId,
         stays: Option<MemberId>,
-        seen: &[Seen],
+        seen: &[SeenBeat],
     ) -> Result<(), RecordError> {
         let now = self.seen(seat, stays);
         if now == seen { Ok(()) } else { Err(RecordError::Changed) }
@@ -445,7 +445,7 @@ impl Record {
     }
 
     /// What a command that removes or replaces members has to name: each with its beat.
-    pub fn seen(&self, seat: SeatId, except: Option<MemberId>) -> Vec<Seen> {
+    pub fn seen(&self, seat: SeatId, except: Option<MemberId>) -> Vec<SeenBeat> {
         let others = self.members_of(seat).filter(|member| Some(member.id) != except);
         others.map(|member| (member.id, member.beat)).collect()
     }

@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::handshake::{Failure, NewConnection, dialled};
-use super::notices::About;
+use super::notices::NoticeSubject;
 use super::peer::{End, Peer, PeerId};
 use super::{LinkHandler, Mesh, Network};
 
@@ -63,7 +63,9 @@ async fn keep_up<N: Network, U: LinkHandler>(mesh: Arc<Mesh<N, U>>, peer: Arc<Pe
             Err(failure) => {
                 tracing::debug!(peer = %peer.id(), "no link: {failure}");
                 match failure.notice() {
-                    Some(why) => mesh.notices.refused(About::Node(peer.name().to_owned()), &why),
+                    Some(why) => {
+                        mesh.notices.refused(NoticeSubject::Node(peer.name().to_owned()), &why);
+                    }
                     None => mesh.notices.unreached(peer.name(), peer.address(), &failure),
                 }
             }

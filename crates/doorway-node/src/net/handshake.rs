@@ -98,7 +98,7 @@ pub(super) async fn dialled<N: Network, U: LinkHandler>(
 }
 
 /// Who has called.
-pub(super) enum Accepted<S> {
+pub(super) enum IncomingCall<S> {
     /// A peer, to make a link.
     Link(NewConnection<S>),
     /// The store of another node.
@@ -109,7 +109,7 @@ pub(super) enum Accepted<S> {
 pub(super) async fn accepted<N: Network, U: LinkHandler>(
     mesh: &Mesh<N, U>,
     stream: N::Stream,
-) -> Result<Accepted<ServerStream<N>>, Failure> {
+) -> Result<IncomingCall<ServerStream<N>>, Failure> {
     let handler = &*mesh.handler;
     let acceptor = TlsAcceptor::from(mesh.identity.server(handler.has_store()));
     let mut stream = acceptor.accept(stream).await?;
@@ -118,7 +118,7 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
         let name = tls::node_of(chain, &handler.hello().group).ok_or(Failure::Unexpected(
             "the certificate of the caller is not that of a node of this group",
         ))?;
-        return Ok(Accepted::Store(stream, Caller { name }));
+        return Ok(IncomingCall::Store(stream, Caller { name }));
     }
     let mut decoder = Decoder::default();
     let theirs = hear_hello(&mut stream, &mut decoder, "the caller").await?;
@@ -139,7 +139,7 @@ pub(super) async fn accepted<N: Network, U: LinkHandler>(
     }
     let connection = Arc::new(Connection::new(Arc::clone(&peer), number, stream));
     peer.resume(handler, number, me, &theirs, Arc::clone(&connection) as _)?;
-    Ok(Accepted::Link(NewConnection { connection, peer, number, decoder }))
+    Ok(IncomingCall::Link(NewConnection { connection, peer, number, decoder }))
 }
 
 /// Find out which peer has dialled us, and whether it may.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// What a line of the log is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum About {
+pub(super) enum NoticeSubject {
     /// A node of this name, or a caller that claims the name.
     Node(String),
     /// A caller from this address that has not given a name.
@@ -21,7 +21,7 @@ pub(super) enum About {
 
 /// What was last logged about each subject, and when.
 #[derive(Debug, Default)]
-pub(super) struct Notices(Mutex<BTreeMap<About, (String, Instant)>>);
+pub(super) struct Notices(Mutex<BTreeMap<NoticeSubject, (String, Instant)>>);
 
 impl Notices {
     /// How many notices are remembered. Beyond that all are forgotten and logged again, so that
@@ -32,11 +32,11 @@ impl Notices {
     const AGAIN: Duration = Duration::from_hours(1);
 
     /// Log a refusal, unless it is the same as the last one for this subject.
-    pub(super) fn refused(&self, about: About, why: &str) {
+    pub(super) fn refused(&self, about: NoticeSubject, why: &str) {
         if self.is_news(&about, why) {
             match about {
-                About::Address(from) => tracing::warn!(%from, "link refused: {why}"),
-                About::Node(node) | About::Unreached(node) => {
+                NoticeSubject::Address(from) => tracing::warn!(%from, "link refused: {why}"),
+                NoticeSubject::Node(node) | NoticeSubject::Unreached(node) => {
                     tracing::warn!(?node, "link refused: {why}");
                 }
             }
@@ -46,12 +46,12 @@ impl Notices {
     /// Log that a node cannot be reached. This is logged once whatever the reason, because the
     /// network may fail in many ways.
     pub(super) fn unreached(&self, node: &str, address: &str, why: &dyn fmt::Display) {
-        if self.is_news(&About::Unreached(node.to_owned()), address) {
+        if self.is_news(&NoticeSubject::Unreached(node.to_owned()), address) {
             tracing::warn!(node, address, "cannot reach the member, will keep trying: {why}");
         }
     }
 
-    fn is_news(&self, about: &About, what: &str) -> bool {
+    fn is_news(&self, about: &NoticeSubject, what: &str) -> bool {
         let mut said = self.0.lock();
         let fresh = |(_, at): &&(String, Instant)| at.elapsed() < Self::AGAIN;
         if said.get(about).filter(fresh).is_some_and(|(last, _)| last == what) {
@@ -67,7 +67,7 @@ impl Notices {
     /// Forget what was logged about a node, because its link is up now: the next problem is news.
     pub(super) fn clear(&self, node: &str) {
         let mut said = self.0.lock();
-        said.remove(&About::Node(node.to_owned()));
-        said.remove(&About::Unreached(node.to_owned()));
+        said.remove(&NoticeSubject::Node(node.to_owned()));
+        said.remove(&NoticeSubject::Unreached(node.to_owned()));
     }
 }

@@ -15,11 +15,11 @@ const REMEMBERED: usize = 2;
 /// Translates between the numbers of members in a view and their seats, for the newest views of a
 /// node in a group that agrees on its members.
 #[derive(Debug, Default)]
-pub struct ViewSeats(Vec<Known>);
+pub struct ViewSeats(Vec<SeatedView>);
 
 /// The members of one view.
 #[derive(Debug)]
-struct Known {
+struct SeatedView {
     view: u64,
     seating: Arc<Seating>,
     seats: Vec<SeatId>,
@@ -30,12 +30,12 @@ impl ViewSeats {
     pub fn push(&mut self, view: AgreedView, rules: RuleBook) {
         let AgreedView { number: view, members, me, .. } = view;
         let (seats, members): (Vec<SeatId>, Vec<String>) = members.into_iter().unzip();
-        self.0.push(Known { view, seating: Arc::new(Seating { members, me, rules }), seats });
+        self.0.push(SeatedView { view, seating: Arc::new(Seating { members, me, rules }), seats });
         let old = self.0.len().saturating_sub(REMEMBERED);
         self.0.drain(..old);
     }
 
-    fn find(&self, view: u64) -> Option<&Known> {
+    fn find(&self, view: u64) -> Option<&SeatedView> {
         self.0.iter().find(|known| known.view == view)
     }
 

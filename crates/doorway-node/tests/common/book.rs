@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What the referee has seen.
 #[derive(Default)]
 pub(crate) struct Book {
-    locks: BTreeMap<String, Seen>,
+    locks: BTreeMap<String, LockHistory>,
     pub(crate) entries: u64,
     pub(crate) faults: Vec<String>,
 }
 
 /// What the referee has seen of one lock.
 #[derive(Default)]
-struct Seen {
+struct LockHistory {
     /// The holders inside, and whether each shares.
     inside: Vec<(u64, bool)>,
     /// The highest fence of an exclusive grant, and of a shared grant.
@@ -61,7 +61,7 @@ impl Book {
     }
 }
 
-impl Seen {
+impl LockHistory {
     fn enter(&mut self, holder: u64, shares: bool, fence: u64, permits: usize) -> Option<String> {
         let companions = shares && self.inside.iter().all(|(_, shares)| *shares);
         let fits = companions || self.inside.len() < permits;

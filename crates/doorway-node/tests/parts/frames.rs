@@ -160,14 +160,14 @@ fn too_long_and_empty_frames_are_errors_before_their_bytes_arrive() {
 
 /// A frame with its own bytes.
 #[derive(Clone, Debug)]
-enum Owned {
+enum OwnedFrame {
     Hello(Hello),
     Data(u64, u64, Vec<u8>),
     Ack(u64),
     Bye(String),
 }
 
-impl Owned {
+impl OwnedFrame {
     fn frame(&self) -> Frame<'_> {
         match self {
             Self::Hello(hello) => Frame::Hello(hello.clone()),
@@ -180,7 +180,7 @@ impl Owned {
     }
 }
 
-fn any_frame() -> impl Strategy<Value = Owned> {
+fn any_frame() -> impl Strategy<Value = OwnedFrame> {
     let words = ("[a-z0-9-]{1,63}", ".{0,20}");
     let numbers = (any::<[u16; 2]>(), any::<[u64; 4]>(), prop::collection::vec(any::<u64>(), 0..9));
     let hello = (words, numbers).prop_map(|((group, node), ([min, max], numbers, epochs))| {
@@ -188,14 +188,14 @@ fn any_frame() -> impl Strategy<Value = Owned> {
         let received = ReceivedCount { of: Incarnation(of), count };
         let versions = Versions { min, max };
         let incarnation = Incarnation(incarnation);
-        Owned::Hello(Hello { versions, group, node, config, incarnation, epochs, received })
+        OwnedFrame::Hello(Hello { versions, group, node, config, incarnation, epochs, received })
     });
     let bytes = prop::collection::vec(any::<u8>(), 0..300);
     prop_oneof![
         hello,
-        (any::<u64>(), any::<u64>(), bytes).prop_map(|(n, r, bytes)| Owned::Data(n, r, bytes)),
-        any::<u64>().prop_map(Owned::Ack),
-        ".{0,40}".prop_map(Owned::Bye),
+        (any::<u64>(), any::<u64>(), bytes).prop_map(|(n, r, bytes)| OwnedFrame::Data(n, r, bytes)),
+        any::<u64>().prop_map(OwnedFrame::Ack),
+        ".{0,40}".prop_map(OwnedFrame::Bye),
     ]
 }
 
@@ -254,7 +254,7 @@ proptest! {
         let length = bytes.len() as u32 - 4;
         bytes[..4].copy_from_slice(&length.to_le_bytes());
         match pass(&[&bytes]) {
-            Ok(read) => prop_assert!(matches!(frame, Owned::Data(..)) && read == bytes),
+            Ok(read) => prop_assert!(matches!(frame, OwnedFrame::Data(..)) && read == bytes),
             Err(wrong) => prop_assert!(matches!(wrong, FrameError::Garbled(_))),
         }
     }

@@ -27,7 +27,7 @@ impl AtomicByte for Byte {
 }
 
 /// A lock with one client that keeps it.
-struct Kept {
+struct ModelLock {
     word: KeptWord<Byte>,
     /// How often the lock was released. A shard does that behind its mutex, too.
     releases: Mutex<u32>,
@@ -36,7 +36,7 @@ struct Kept {
     watched: UnsafeCell<()>,
 }
 
-impl Kept {
+impl ModelLock {
     fn visit(&self) {
         self.watched.with_mut(|_| ());
     }
@@ -68,12 +68,12 @@ impl Kept {
 }
 
 /// Run the client beside another thread in all executions, and count them.
-fn check(other: fn(&Kept)) -> usize {
+fn check(other: fn(&ModelLock)) -> usize {
     let executions = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counter = std::sync::Arc::clone(&executions);
     Builder::new().check(move || {
         counter.fetch_add(1, Ordering::Relaxed);
-        let kept = Arc::new(Kept {
+        let kept = Arc::new(ModelLock {
             word: KeptWord::inside(),
             releases: Mutex::new(0),
             watched: UnsafeCell::new(()),
@@ -124,12 +124,12 @@ fn a_word_is_taken_and_revoked() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn an_entry_without_the_exchange_is_found() {
-    let unasked = |kept: &Kept| {
+    let unasked = |kept: &ModelLock| {
         kept.word.leave();
         kept.visit();
     };
     Builder::new().check(move || {
-        let kept = Arc::new(Kept {
+        let kept = Arc::new(ModelLock {
             word: KeptWord::inside(),
             releases: Mutex::new(0),
             watched: UnsafeCell::new(()),

@@ -55,7 +55,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use doorway_lab::story::{Pick, Until};
+    use doorway_lab::story::{Pick, StopCondition};
 
     use super::*;
 
@@ -67,7 +67,7 @@ mod tests {
         assert!(cache.get(&first).is_some());
         let mut kept = 0;
         for _ in 0..200 {
-            story.go(Pick::Fair, Until::Steps(200));
+            story.go(Pick::Fair, StopCondition::Steps(200));
             let key = cache.put(story.clone());
             assert!(cache.get(&key).is_some(), "the newest is there");
             kept += 1;

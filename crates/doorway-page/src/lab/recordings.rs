@@ -20,7 +20,7 @@ pub(super) const BODY: usize = 64 << 20;
 
 /// What the live page hands over.
 #[derive(Deserialize)]
-pub(super) struct Handed {
+pub(super) struct RecordingUpload {
     /// The lock.
     lock: String,
     /// The lines of all members.
@@ -29,10 +29,10 @@ pub(super) struct Handed {
 
 /// The recordings that the server remembers.
 #[derive(Default)]
-pub(super) struct Recordings(Mutex<Kept>);
+pub(super) struct Recordings(Mutex<StoredRecordings>);
 
 #[derive(Default)]
-struct Kept {
+struct StoredRecordings {
     /// The number of the last recording.
     last: u64,
     /// The recordings with their numbers, the oldest first.
@@ -41,7 +41,7 @@ struct Kept {
 
 impl Recordings {
     /// Read and remember a recording. Returns its number.
-    pub(super) fn put(&self, handed: Handed) -> Result<u64, Problem> {
+    pub(super) fn put(&self, handed: RecordingUpload) -> Result<u64, Problem> {
         let file = File { name: "the recording".to_owned(), text: handed.text };
         let read = recording::read(&[file], Some(&handed.lock));
         let mut trace = read.map_err(|why| Problem::bad(why.to_string()))?.trace;

@@ -9,7 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use doorway_lab::story::{
-    self, Answer, ChoiceView, Pick, Question, StepView, Story, StoryView, Until, ViolationView,
+    self, Answer, ChoiceView, Pick, Question, StepView, StopCondition, Story, StoryView,
+    ViolationView,
 };
 use doorway_lab::{Trace, flaws};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use super::compare::Comparison;
 use super::export::{self, Kind};
 use super::jobs::Jobs;
 use super::problem::Problem;
-use super::recordings::{self, Handed, Recordings};
+use super::recordings::{self, RecordingUpload, Recordings};
 use super::threads::{self, Walk};
 use crate::files;
 use crate::server::First;
@@ -89,7 +90,7 @@ async fn algorithm(headers: HeaderMap, Path(name): Path<String>) -> Result<Respo
 
 /// A story, or the new part of one, with the key by which the server remembers it.
 #[derive(Serialize)]
-struct Telling {
+struct StoryAnswer {
     key: String,
     #[serde(flatten)]
     view: StoryView,
@@ -100,12 +101,12 @@ struct Telling {
 
 impl Lab {
     /// Remember a story and tell its last steps. The group is told if `whole`.
-    fn tell(&self, story: Story, steps: Vec<StepView>, whole: bool) -> Telling {
+    fn tell(&self, story: Story, steps: Vec<StepView>, whole: bool) -> StoryAnswer {
         let mut view = story.view(steps);
         if !whole {
             view.frame = None;
         }
-        Telling { key: self.cache.put(story), view, broken: None }
+        StoryAnswer { key: self.cache.put(story), view, broken: None }
     }
 
     /// A remembered story up to an earlier step.
@@ -123,7 +124,7 @@ struct Place {
 }
 
 type Body<T> = Result<Json<T>, JsonRejection>;
-type Answered<T> = Result<Json<T>, Problem>;
+type JsonAnswer<T> = Result<Json<T>, Problem>;
 
 /// Run something that may take some milliseconds away from the threads that answer.
 async fn aside<T: Send + 'static>(
@@ -164,12 +165,12 @@ struct PlayCall {
 }
 
 /// Play a story from its beginning.
-async fn play(State(lab): State<Lab>, body: Body<PlayCall>) -> Answered<Telling> {
+async fn play(State(lab): State<Lab>, body: Body<PlayCall>) -> JsonAnswer<StoryAnswer> {
     let Json(call) = body?;
     aside(move || {
         let mut story = Story::begin(&call.run)?;
         let (steps, broken) = take(&mut story, &call.steps)?;
-        Ok(Json(Telling { broken, ..lab.tell(story, steps, true) }))
+        Ok(Json(StoryAnswer { broken, ..lab.tell(story, steps, true) }))
     })
     .await
 }
@@ -182,12 +183,12 @@ struct StepCall {
 }
 
 /// Take more steps.
-async fn step(State(lab): State<Lab>, body: Body<StepCall>) -> Answered<Telling> {
+async fn step(State(lab): State<Lab>, body: Body<StepCall>) -> JsonAnswer<StoryAnswer> {
     let Json(call) = body?;
     aside(move || {
         let mut story = lab.recall(&call.place)?;
         let (steps, broken) = take(&mut story, &call.steps)?;
-        Ok(Json(Telling { broken, ..lab.tell(story, steps, false) }))
+        Ok(Json(StoryAnswer { broken, ..lab.tell(story, steps, false) }))
     })
     .await
 }
@@ -201,10 +202,10 @@ struct GoCall {
 }
 
 /// Let a rule pick the next steps.
-async fn go(State(lab): State<Lab>, body: Body<GoCall>) -> Answered<Telling> {
+async fn go(State(lab): State<Lab>, body: Body<GoCall>) -> JsonAnswer<StoryAnswer> {
     let Json(call) = body?;
     aside(move || {
-        let (until, by): (Until, Pick) = (call.until.parse()?, call.by.parse()?);
+        let (until, by): (StopCondition, Pick) = (call.until.parse()?, call.by.parse()?);
         let mut story = lab.recall(&call.place)?;
         let steps = story.go(by, until);
         Ok(Json(lab.tell(story, steps, false)))
@@ -221,16 +222,16 @@ struct ChoicesCall {
 }
 
 /// What can happen at an earlier moment.
-async fn choices(State(lab): State<Lab>, body: Body<ChoicesCall>) -> Answered<Vec<ChoiceView>> {
+async fn choices(State(lab): State<Lab>, body: Body<ChoicesCall>) -> JsonAnswer<Vec<ChoiceView>> {
     let Json(call) = body?;
     aside(move || Ok(Json(lab.recall(&call.place)?.next(call.forgetting)))).await
 }
 
 /// A script as the page opens it.
 #[derive(Serialize)]
-struct Opened {
+struct ScriptView {
     #[serde(flatten)]
-    telling: Telling,
+    telling: StoryAnswer,
     /// All steps of the script: more than were told at once, if it is long.
     words: String,
     notes: Vec<(usize, String)>,
@@ -268,31 +269,31 @@ fn open_flaw(lab: &Lab, name: &str) -> Result<Response, Problem> {
     let notes = vec![(0, flaw.story.to_owned())];
     if let Some(script) = found.script(flaw.what) {
         let opened = read(lab, name, &script)?;
-        return Ok(Json(Opened { notes, ..opened }).into_response());
+        return Ok(Json(ScriptView { notes, ..opened }).into_response());
     }
     let past = "The shortest counterexample that the checker finds. Its algorithm has a mistake \
                 that was built in to show what the rules are for, so nothing else can be chosen \
                 here.";
     let ends = found.violation().map(ViolationView::of);
     let story = story::recorded(&found.trace);
-    Ok(Json(FlawPast { past: Past { story, past }, notes, ends }).into_response())
+    Ok(Json(FlawPast { past: PastStory { story, past }, notes, ends }).into_response())
 }
 
 /// The counterexample of a flaw in which nothing can be chosen.
 #[derive(Serialize)]
 struct FlawPast {
     #[serde(flatten)]
-    past: Past,
+    past: PastStory,
     notes: Vec<(usize, String)>,
     ends: Option<ViolationView>,
 }
 
-fn read(lab: &Lab, name: &str, text: &str) -> Result<Opened, Problem> {
+fn read(lab: &Lab, name: &str, text: &str) -> Result<ScriptView, Problem> {
     let told = Story::read(text).map_err(|why| Problem::bad(format!("{name}, {why}")))?;
     let mut steps = told.story.retell();
     let early = told.story.at(STEPS);
     steps.truncate(STEPS);
-    Ok(Opened {
+    Ok(ScriptView {
         telling: lab.tell(early, steps, true),
         words: told.words.concat(),
         notes: told.notes,
@@ -309,7 +310,7 @@ async fn begin(State(lab): State<Lab>) -> Result<Response, Problem> {
             Ok(Json(json!({ "shelf": true })).into_response())
         }
         First::Script { name, text } => Ok(Json(read(&lab, name, text)?).into_response()),
-        First::Recording(trace) => Ok(Json(Past::of(trace)).into_response()),
+        First::Recording(trace) => Ok(Json(PastStory::of(trace)).into_response()),
     })
     .await
 }
@@ -362,44 +363,50 @@ async fn compare(State(lab): State<Lab>, body: Body<Comparison>) -> Result<Respo
 }
 
 /// The run behind one point of a comparison.
-async fn run(body: Body<Comparison>) -> Answered<Past> {
+async fn run(body: Body<Comparison>) -> JsonAnswer<PastStory> {
     let Json(call) = body?;
     let plan = call.plan()?;
     aside(move || {
         let story = story::recorded(&plan.trace()?);
-        Ok(Json(Past { story, past: "A run of the simulator: its seed decides what happens." }))
+        Ok(Json(PastStory {
+            story,
+            past: "A run of the simulator: its seed decides what happens.",
+        }))
     })
     .await
 }
 
 /// A story in which nothing can be chosen.
 #[derive(Serialize)]
-struct Past {
+struct PastStory {
     #[serde(flatten)]
     story: StoryView,
     /// Why there is nothing to choose.
     past: &'static str,
 }
 
-impl Past {
+impl PastStory {
     fn of(trace: &Trace) -> Self {
         Self { story: story::recorded(trace), past: "A recording: what happened has happened." }
     }
 }
 
 /// Take a recording from the live page.
-async fn hand_over(State(lab): State<Lab>, body: Body<Handed>) -> Answered<serde_json::Value> {
+async fn hand_over(
+    State(lab): State<Lab>,
+    body: Body<RecordingUpload>,
+) -> JsonAnswer<serde_json::Value> {
     let Json(handed) = body?;
     aside(move || Ok(Json(json!({ "number": lab.recordings.put(handed)? })))).await
 }
 
 /// A recording that the live page has handed over.
-async fn recorded(State(lab): State<Lab>, Path(number): Path<String>) -> Answered<Past> {
-    aside(move || Ok(Json(Past::of(&*lab.recordings.get(&number)?)))).await
+async fn recorded(State(lab): State<Lab>, Path(number): Path<String>) -> JsonAnswer<PastStory> {
+    aside(move || Ok(Json(PastStory::of(&*lab.recordings.get(&number)?)))).await
 }
 
 /// A story between threads.
-async fn walk(body: Body<Walk>) -> Answered<serde_json::Value> {
+async fn walk(body: Body<Walk>) -> JsonAnswer<serde_json::Value> {
     let Json(call) = body?;
     aside(move || call.tell()).await
 }

@@ -5,7 +5,7 @@ use axum::Json;
 use axum::response::Response;
 use doorway_threads::Section;
 use doorway_threads::algorithms::ALL;
-use doorway_threads::check::{self, Check, Line, Moment, Progress, Rules, Turn};
+use doorway_threads::check::{self, Check, Line, Moment, Progress, Rules, StepChoice};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ impl Walk {
             (check.waiting, check.limit) = (!rules.buffers, STATES);
             check.rules = rules.clone();
             let report = check.run_watched(&mut watch);
-            let told = |lines: &[Line]| check::turns_of(&name, n, &rules, lines);
+            let told = |lines: &[Line]| check::choices_of(&name, n, &rules, lines);
             let schedule = told(&report.schedule)?;
             let whole: Vec<Line> = report.schedule.iter().chain(&report.cycle).cloned().collect();
             let all = told(&whole)?;
@@ -117,7 +117,7 @@ impl Schedule {
         let (name, dropped) = (name.to_owned(), dropped.to_owned());
         let walk = Walk { name, n: processes, buffers, dropped, steps: String::new() };
         let rules = walk.rules().map_err(|problem| problem.1)?;
-        let turns = words(&check::turns_of(&walk.name, processes, &rules, lines)?);
+        let turns = words(&check::choices_of(&walk.name, processes, &rules, lines)?);
         let Walk { name, dropped, .. } = walk;
         Ok(Self { name, processes, buffers, dropped, turns })
     }
@@ -142,7 +142,7 @@ fn section(section: Section) -> &'static str {
 
 fn moment(moment: &Moment) -> Value {
     let places = moment.places.iter().map(|(name, part)| json!([name, section(*part)]));
-    let turns = moment.turns.iter();
+    let turns = moment.choices.iter();
     let turns = turns
         .map(|(turn, what)| json!({ "do": word(*turn), "process": turn.process, "text": what }));
     let line = moment.line.as_ref();
@@ -156,19 +156,19 @@ fn moment(moment: &Moment) -> Value {
     })
 }
 
-fn word(turn: Turn) -> String {
+fn word(turn: StepChoice) -> String {
     match turn.which {
         0 => format!("p{}", turn.process),
         which => format!("p{}.{which}", turn.process),
     }
 }
 
-fn words(turns: &[Turn]) -> String {
+fn words(turns: &[StepChoice]) -> String {
     turns.iter().map(|turn| word(*turn)).collect()
 }
 
 /// The turns that a link names.
-fn turns(steps: &str) -> Result<Vec<Turn>, Problem> {
+fn turns(steps: &str) -> Result<Vec<StepChoice>, Problem> {
     let wrong = |word: &str| {
         let word: String = word.chars().take(20).collect();
         Problem::bad(format!("'{word}' is not a step between threads; an example is p0p1p0"))
@@ -180,7 +180,7 @@ fn turns(steps: &str) -> Result<Vec<Turn>, Problem> {
     let turn = |word: &str| {
         let (process, which) = word.split_once('.').unwrap_or((word, "0"));
         match (process.parse(), which.parse()) {
-            (Ok(process), Ok(which)) => Ok(Turn { process, which }),
+            (Ok(process), Ok(which)) => Ok(StepChoice { process, which }),
             _ => Err(wrong(word)),
         }
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 use doorway_core::Shape;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::simulate;
-use doorway_lab::story::{Pick, Story, Until};
+use doorway_lab::story::{Pick, StopCondition, Story};
 use doorway_lab::{Trace, script};
 use doorway_page::server::First;
 
@@ -114,7 +114,7 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_recording_with_hostile_names_is_shown_as_text() {
     let mut story = Story::begin("ricart-agrawala n=3").unwrap();
-    story.go(Pick::Fair, Until::Steps(30));
+    story.go(Pick::Fair, StopCondition::Steps(30));
     let names = ["<img src=x onerror=alert(1)>", "b\"'&", "</script>"];
     let names = names.map(str::to_owned).to_vec();
     let trace = Trace { names, unit: "milliseconds", ..story.trace() };

@@ -10,7 +10,7 @@ use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
 use doorway_sessions::{Answer, Call, LeaseAnswer, LeaseAsk, LeaseKey, UNLIMITED};
 
 use super::program::{Wish, wish};
-use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
+use super::{Client, ClientEvent, HeldGrant, Plan, Process, Report, Way};
 use crate::clock::MS;
 use crate::context::{Context, Post, log};
 use crate::network::Wire;
@@ -41,7 +41,7 @@ pub(super) enum Job {
     Nothing,
     Acquire(Request),
     Renew,
-    Release(Held),
+    Release(HeldGrant),
     Withdraw(Request),
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Request {
 /// A lease that the program has.
 #[derive(Clone, Debug)]
 struct Lease {
-    held: Held,
+    held: HeldGrant,
     ttl: Duration,
     /// When the last call was sent that proved it.
     proven: Moment,
@@ -88,7 +88,7 @@ impl Lease {
 }
 
 impl Http {
-    pub(super) fn believes(&self, held: Held, now: Moment) -> bool {
+    pub(super) fn believes(&self, held: HeldGrant, now: Moment) -> bool {
         let lease = self.lease.as_ref().filter(|lease| lease.held == held);
         lease.is_some_and(|lease| lease.entered && now < lease.lost_at())
     }
@@ -102,7 +102,7 @@ impl Http {
     }
 
     /// The grant that the program has, or is about to release.
-    pub(super) fn known(&self) -> Option<Held> {
+    pub(super) fn known(&self) -> Option<HeldGrant> {
         match &self.job {
             Job::Release(held) => Some(*held),
             _ => self.lease.as_ref().map(|lease| lease.held),
@@ -203,7 +203,7 @@ impl Client {
         let Some(http) = self.http() else { return };
         http.dialling = false;
         let Some(wire) = wire else { return self.work_after(context, 500 * MS + thinks) };
-        let name = |held: Held| settings.locks[held.lock].name.clone();
+        let name = |held: HeldGrant| settings.locks[held.lock].name.clone();
         let (call, wait) = match &http.job {
             Job::Nothing => return context.close(wire, 0),
             Job::Acquire(request) => {
@@ -304,7 +304,7 @@ impl Client {
                 let shared = request.ask.mode == Mode::Shared;
                 let (lock, fence) = (request.lock, lease.fence);
                 let endless = request.ttl == UNLIMITED;
-                let held = Held { lock, fence, first: fence, shared, endless };
+                let held = HeldGrant { lock, fence, first: fence, shared, endless };
                 self.leased(context, held, &lease, request.healed, reports);
             }
             (Job::Renew, Answer::Leased(lease)) => {
@@ -332,7 +332,7 @@ impl Client {
     fn leased(
         &mut self,
         context: &mut Context,
-        held: Held,
+        held: HeldGrant,
         answer: &LeaseAnswer,
         healed: bool,
         reports: &mut Vec<Report>,

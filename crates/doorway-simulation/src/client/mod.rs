@@ -29,7 +29,7 @@ pub(crate) enum ClientEvent {
     /// The time for a call over HTTP is over.
     TimedOut(Wire),
     /// The program writes to the store that its lock protects.
-    Write(Held),
+    Write(HeldGrant),
 }
 
 /// A client.
@@ -53,9 +53,9 @@ pub(crate) struct Client {
 pub(crate) struct Process {
     pub(crate) pid: u32,
     /// What the program believes that it holds.
-    pub(crate) held: Vec<Held>,
+    pub(crate) held: Vec<HeldGrant>,
     /// What the program knows that it has lost.
-    lost: Vec<Held>,
+    lost: Vec<HeldGrant>,
     /// A step of the program is planned.
     working: bool,
     way: Way,
@@ -71,7 +71,7 @@ enum Way {
 
 /// A grant that the program has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldGrant {
     pub(crate) lock: usize,
     pub(crate) fence: Fence,
     /// The fence by which the node knows the grant. It is another one if the program has kept the
@@ -86,11 +86,11 @@ pub(crate) struct Held {
 #[derive(Debug)]
 pub(crate) enum Report {
     /// The program holds a lock from now on.
-    Entered(Held),
+    Entered(HeldGrant),
     /// The program does not hold a lock any more, and knows it: it has given it up or lost it.
     Left { lock: usize, fence: Fence, lost: bool },
     /// The program writes, and believes or does not believe that it holds the lock.
-    Wrote { held: Held, believes: bool },
+    Wrote { held: HeldGrant, believes: bool },
     /// A node has welcomed the client, over a connection that was made at this time.
     Welcomed { connected: u64 },
 }
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// The process is gone. Returns what it believed that it held.
-    pub(crate) fn kill(&mut self) -> Vec<Held> {
+    pub(crate) fn kill(&mut self) -> Vec<HeldGrant> {
         self.paused = 0;
         self.process.take().map_or_else(Vec::new, |process| process.held)
     }
@@ -160,7 +160,7 @@ impl Client {
     }
 
     /// Whether the program has reason to believe that it holds a lock.
-    pub(crate) fn believes(&self, now: u64, lock: &Name, held: Held) -> bool {
+    pub(crate) fn believes(&self, now: u64, lock: &Name, held: HeldGrant) -> bool {
         let now = self.clock.read(now);
         self.process.as_ref().is_some_and(|process| match &process.way {
             Way::Session(session) => session.believes(lock, held.fence, now),
@@ -280,7 +280,7 @@ impl Client {
     }
 
     /// The program holds a lock from now on. It will write sooner or later.
-    fn enter(&mut self, context: &mut Context, held: Held, reports: &mut Vec<Report>) {
+    fn enter(&mut self, context: &mut Context, held: HeldGrant, reports: &mut Vec<Report>) {
         let mean = if context.random.percent(20) {
             self.setting.ttl.as_nanos().min(10_000_000_000) as u64
         } else {
@@ -315,7 +315,7 @@ impl Client {
 
     /// The program writes to the store. A careless program does so although it was told that its
     /// lock is lost, but none does after it has released the lock.
-    fn write(&mut self, context: &mut Context, held: Held, reports: &mut Vec<Report>) {
+    fn write(&mut self, context: &mut Context, held: HeldGrant, reports: &mut Vec<Report>) {
         let name = &context.settings.locks[held.lock].name;
         let believes = self.believes(context.now, name, held);
         let Some(process) = &mut self.process else { return };

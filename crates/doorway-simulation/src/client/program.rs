@@ -5,7 +5,7 @@ use std::rc::Rc;
 use doorway_client::machine::Event as SessionEvent;
 use doorway_protocol::{Ask, Fence, Mode, Name, Wait};
 
-use super::{Client, ClientEvent, Held, Plan, Process, Report, Way};
+use super::{Client, ClientEvent, HeldGrant, Plan, Process, Report, Way};
 use crate::clock::{MS, SECOND};
 use crate::context::{Context, log};
 use crate::settings::{Kind, LifeSetting, Settings};
@@ -16,7 +16,7 @@ const PATIENCE: u64 = 4 * SECOND;
 
 /// A request that has no answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum Call {
     /// A lock, by its number; made after the faults ended or not.
     Acquire {
         lock: usize,
@@ -31,7 +31,7 @@ pub(super) enum Asked {
     Break,
 }
 
-impl Asked {
+impl Call {
     /// The number of the lock, unless the program breaks one.
     fn lock(self) -> Option<usize> {
         match self {
@@ -112,7 +112,7 @@ impl Client {
             return context.violate(format!("c{}: an answer to no request: {event:?}", self.id));
         };
         match (asked, event) {
-            (Asked::Acquire { lock, healed }, SessionEvent::Granted { lock: name, fence, .. }) => {
+            (Call::Acquire { lock, healed }, SessionEvent::Granted { lock: name, fence, .. }) => {
                 let shared = session.machine.held().any(|claim| {
                     claim.lock == name && claim.fence == fence && claim.mode == Mode::Shared
                 });
@@ -124,22 +124,23 @@ impl Client {
                     context.violate(format!("c{}: request {number} got {name}", self.id));
                 }
                 self.entered |= healed;
-                self.enter(context, Held { lock, fence, first, shared, endless: false }, reports);
+                let held = HeldGrant { lock, fence, first, shared, endless: false };
+                self.enter(context, held, reports);
                 if self.setting.life == LifeSetting::Lease {
                     self.later(context, context.now, ClientEvent::Renew);
                 }
                 self.work_after(context, holds);
             }
-            (Asked::Acquire { .. }, SessionEvent::Refused { .. }) => {
+            (Call::Acquire { .. }, SessionEvent::Refused { .. }) => {
                 context.counts.refused += 1;
                 self.work_after(context, thinks);
             }
             (
-                Asked::Release { .. } | Asked::Renew { .. } | Asked::Break,
+                Call::Release { .. } | Call::Renew { .. } | Call::Break,
                 SessionEvent::Refused { .. } | SessionEvent::Unknown { .. },
             )
-            | (Asked::Renew { .. } | Asked::Break, SessionEvent::Answer { .. })
-            | (Asked::Release { .. }, SessionEvent::Released { .. }) => {}
+            | (Call::Renew { .. } | Call::Break, SessionEvent::Answer { .. })
+            | (Call::Release { .. }, SessionEvent::Released { .. }) => {}
             (asked, event) => {
                 context.violate(format!("c{}: {event:?} answers {asked:?}", self.id));
             }
@@ -157,7 +158,7 @@ impl Client {
             return;
         };
         let mut waiting =
-            session.asked.iter().filter(|(_, asked)| matches!(asked, Asked::Acquire { .. }));
+            session.asked.iter().filter(|(_, asked)| matches!(asked, Call::Acquire { .. }));
         let first = waiting.next().map(|(number, _)| *number);
         if let Some(number) = first
             && plan == Plan::Compete
@@ -175,7 +176,7 @@ impl Client {
             reports.push(Report::Left { lock: given.lock, fence: given.fence, lost: false });
             let number = session.machine.release(now, name, given.fence);
             log!(context, "c{} releases {name} {:?} as {number}", self.id, given.fence);
-            session.asked.insert(number, Asked::Release { lock: given.lock });
+            session.asked.insert(number, Call::Release { lock: given.lock });
             let next = if held.is_empty() { thinks } else { holds };
             return self.work_after(context, next);
         }
@@ -213,7 +214,7 @@ impl Client {
         let ask = Ask { lock: name, mode, permits, wait };
         let number = session.machine.acquire(now, ask.clone());
         log!(context, "c{} asks {number}: {ask:?}", self.id);
-        session.asked.insert(number, Asked::Acquire { lock, healed: plan == Plan::Healed });
+        session.asked.insert(number, Call::Acquire { lock, healed: plan == Plan::Healed });
         self.work_after(context, if holding { holds } else { (20 * thinks).min(PATIENCE) + holds });
     }
 
@@ -244,7 +245,7 @@ impl Client {
         };
         let Some(held) = held.first() else { return };
         let number = session.machine.renew(now, &settings.locks[held.lock].name, held.fence);
-        session.asked.insert(number, Asked::Renew { lock: held.lock });
+        session.asked.insert(number, Call::Renew { lock: held.lock });
         let pause = self.setting.ttl.as_nanos() as u64 / 4;
         self.later(context, context.now + pause.max(50 * MS), ClientEvent::Renew);
     }
@@ -262,7 +263,7 @@ impl Client {
         let Some(session) = self.session() else { return };
         let number = session.machine.break_lock(now, lock, fence);
         log!(context, "c{id} breaks {lock} {fence:?} as {number}");
-        session.asked.insert(number, Asked::Break);
+        session.asked.insert(number, Call::Break);
         self.settle(context, reports);
     }
 }

@@ -7,7 +7,7 @@ use doorway_client::machine::{SessionMachine, Setup, State};
 use doorway_client::{Endpoint, Endpoints, Route};
 use doorway_protocol::{Backoff, ClientInfo, Fence, Moment, Name};
 
-use super::program::Asked;
+use super::program::Call;
 use super::{Client, ClientEvent, Process, Report, Way};
 use crate::clock::Clock;
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub(super) struct Session {
     /// When the next tick is planned.
     tick: u64,
     /// The requests that have no answer, by number.
-    pub(super) asked: BTreeMap<u64, Asked>,
+    pub(super) asked: BTreeMap<u64, Call>,
 }
 
 impl Session {

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use doorway_protocol::{Claims, Code, FrameError, Frames, Greeting, Hello, Life, Reply, Request};
-use doorway_sessions::outbox::{Found, Outbox};
+use doorway_sessions::outbox::{Outbox, OutboxState};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::{Connection, Input, Opening, ProcessId};
 
@@ -243,7 +243,7 @@ impl Node {
             let mut bytes = Vec::new();
             let found = door.outbox.take(&mut bytes);
             context.send(connection.0, 1, bytes);
-            if found == Found::Closing {
+            if found == OutboxState::Closing {
                 over.push(*connection);
             }
         }

@@ -14,8 +14,8 @@ use doorway_node::views::{
 use doorway_protocol::Fence;
 
 use super::links::Link;
-use super::locks::Woken;
-use super::members::Agreed;
+use super::locks::WokenTasks;
+use super::members::AgreedNode;
 use super::{Node, NodeEvent, place};
 use crate::clock::MS;
 use crate::context::{Context, log};
@@ -31,7 +31,7 @@ pub(crate) struct Group {
     /// By number; `None` for this node.
     pub(super) links: Vec<Option<Link>>,
     pub(super) incarnation: Incarnation,
-    pub(super) woken: Woken,
+    pub(super) woken: WokenTasks,
     /// Callers that have not said hello yet.
     pub(super) callers:
         std::collections::BTreeMap<crate::network::Wire, doorway_node::link::Decoder>,
@@ -44,7 +44,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 pub(super) enum Views {
     Fixed(ViewChange),
-    Agreed(Box<Agreed>),
+    Agreed(Box<AgreedNode>),
 }
 
 impl Group {
@@ -62,7 +62,7 @@ impl Group {
             let change = ViewChange::new(me, size, epoch, reclaiming);
             ((0..size).map(name).collect(), me, Views::Fixed(change))
         } else {
-            let agreed = Agreed::new(me, reclaiming, context.random.next());
+            let agreed = AgreedNode::new(me, reclaiming, context.random.next());
             (vec![name(me)], NodeId(0), Views::Agreed(Box::new(agreed)))
         };
         let rules = settings.rules_for(&members);
@@ -74,7 +74,7 @@ impl Group {
             shards: (0..settings.shards).map(shard).collect(),
             links: (0..settings.nodes).map(link).collect(),
             incarnation: Incarnation(context.random.next()),
-            woken: Woken::default(),
+            woken: WokenTasks::default(),
             callers: std::collections::BTreeMap::new(),
             raising: false,
             ended: false,

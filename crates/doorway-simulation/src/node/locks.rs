@@ -52,12 +52,12 @@ pub(crate) struct WaitingTask {
 }
 
 /// The tasks that were woken.
-pub(crate) type Woken = Arc<Mutex<Vec<AskId>>>;
+pub(crate) type WokenTasks = Arc<Mutex<Vec<AskId>>>;
 
 /// Wakes the task of a request.
 struct Alarm {
     ask: AskId,
-    woken: Woken,
+    woken: WokenTasks,
 }
 
 impl Wake for Alarm {

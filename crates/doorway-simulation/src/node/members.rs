@@ -9,8 +9,8 @@ use std::time::Duration;
 use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
-    AgreedRules, Answer, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice, MemberId,
-    Now, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
+    AgreedRules, Answer, ClockTimes, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice,
+    MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
@@ -35,7 +35,7 @@ const SYNC: u64 = 20 * MS;
 
 /// What a node of a group with agreed members has.
 #[derive(Debug)]
-pub(crate) struct Agreed {
+pub(crate) struct AgreedNode {
     pub(super) views: AgreedViews,
     pub(super) seats: ViewSeats,
     /// None until the node has seen a record.
@@ -46,7 +46,7 @@ pub(crate) struct Agreed {
     /// The commands that have no answer.
     puts: BTreeSet<PutId>,
     /// The grants that the group is asked to keep.
-    asked: Vec<Asked>,
+    asked: Vec<PendingHold>,
     leads: bool,
     nonce: u128,
     /// The process gives up its membership, and ends then.
@@ -57,14 +57,14 @@ pub(crate) struct Agreed {
 
 /// A grant that the group is asked to keep.
 #[derive(Debug)]
-struct Asked {
+struct PendingHold {
     ask: AskId,
     name: Name,
     fence: Fence,
     length: Duration,
 }
 
-impl Agreed {
+impl AgreedNode {
     pub(super) fn new(node: usize, reclaiming: bool, nonce: u64) -> Self {
         Self {
             views: AgreedViews::new(seat(node), reclaiming),
@@ -203,12 +203,12 @@ fn crowded<'a>(settings: &'a Settings, held: &[Vec<HeldLock>]) -> Option<&'a Nam
 }
 
 /// A node and the rest of the world, as the keeper of its membership acts on them.
-struct Keeping<'a> {
+struct KeeperContext<'a> {
     node: &'a mut Node,
     context: &'a mut Context,
 }
 
-impl KeeperHost for Keeping<'_> {
+impl KeeperHost for KeeperContext<'_> {
     fn put(&mut self, put: PutId, command: Command) {
         let (node, start) = (self.node.id, self.node.starts);
         let Some(agreed) = self.node.agreed() else { return };
@@ -249,8 +249,8 @@ impl KeeperHost for Keeping<'_> {
         let now = self.node.uptime(self.context);
         let Some(process) = &mut self.node.process else { return };
         let Views::Agreed(agreed) = &mut process.group.views else { return };
-        let is_answered = |it: &mut Asked| (&it.name, it.fence) == (name, fence);
-        for Asked { ask, length, .. } in agreed.asked.extract_if(.., is_answered) {
+        let is_answered = |it: &mut PendingHold| (&it.name, it.fence) == (name, fence);
+        for PendingHold { ask, length, .. } in agreed.asked.extract_if(.., is_answered) {
             let guard = process.guards.get(&ask);
             let lost = guard.is_none_or(|guard| guard.is_lost(&process.group.shards, now));
             let kept = match &refused {
@@ -278,7 +278,7 @@ impl KeeperHost for Keeping<'_> {
 }
 
 impl Node {
-    fn agreed(&mut self) -> Option<&mut Agreed> {
+    fn agreed(&mut self) -> Option<&mut AgreedNode> {
         match &mut self.process.as_mut()?.group.views {
             Views::Agreed(agreed) => Some(agreed),
             Views::Fixed(_) => None,
@@ -286,8 +286,8 @@ impl Node {
     }
 
     /// The time since the process began, by the two clocks that leases need.
-    fn both_clocks(&self, now: u64) -> Now {
-        Now { boot: self.uptime_at(now), raw: self.awake_at(now) }
+    fn both_clocks(&self, now: u64) -> ClockTimes {
+        ClockTimes { boot: self.uptime_at(now), raw: self.awake_at(now) }
     }
 
     /// Something has happened that may matter for the views.
@@ -336,7 +336,7 @@ impl Node {
         length: Duration,
     ) {
         if let Some(agreed) = self.agreed() {
-            agreed.asked.push(Asked { ask, name: name.clone(), fence, length });
+            agreed.asked.push(PendingHold { ask, name: name.clone(), fence, length });
             let length_ms = (length != UNLIMITED).then_some(length.as_millis() as u64);
             self.tell_keeper(context, Event::Hold { name, fence, length_ms });
         } else {
@@ -411,7 +411,7 @@ impl Node {
         let now = self.both_clocks(context.now);
         let Some(agreed) = self.agreed() else { return };
         let Some(mut membership) = agreed.membership.take() else { return };
-        membership.drive(now, event, &mut Keeping { node: self, context });
+        membership.drive(now, event, &mut KeeperContext { node: self, context });
         self.kept(context, membership);
     }
 
@@ -424,7 +424,7 @@ impl Node {
             return;
         }
         let Some(mut membership) = agreed.membership.take() else { return };
-        membership.learn_rules(now, rules, &mut Keeping { node: self, context });
+        membership.learn_rules(now, rules, &mut KeeperContext { node: self, context });
         self.kept(context, membership);
     }
 
@@ -455,7 +455,7 @@ impl Node {
             self.keep(context, Event::Record(record));
         } else {
             let keeper = Keeper::new(seat(id), 0, agreed.nonce, record);
-            let mut host = Keeping { node: self, context };
+            let mut host = KeeperContext { node: self, context };
             let membership =
                 OwnMembership::begin(keeper, holds, &rules, reclaiming, now, &mut host);
             let told = self.agreed().map_or(0, |agreed| agreed.inbox.len());

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use doorway_protocol::Fence;
 
 use crate::book::Book;
-use crate::client::{Client, ClientEvent, Held, Plan, Report};
+use crate::client::{Client, ClientEvent, HeldGrant, Plan, Report};
 use crate::clock::SECOND;
 use crate::context::{Context, Counts, Event, log};
 use crate::log::Log;
@@ -270,7 +270,7 @@ impl World {
 
     /// A client writes to the store that its lock protects. The store refuses a write whose fence
     /// is too old, which must not happen to a client that holds the lock.
-    fn write(&mut self, client: usize, held: Held, believes: bool) {
+    fn write(&mut self, client: usize, held: HeldGrant, believes: bool) {
         let book = &mut self.books[held.lock];
         if book.write(held) {
             return;
@@ -287,7 +287,7 @@ impl World {
     /// A node has welcomed a client: it must have told which of its grants were broken before.
     fn check_told(&mut self, client: usize, connected: u64) {
         let held = self.clients[client].process.iter().flat_map(|process| &process.held);
-        let broken = |held: &&Held| {
+        let broken = |held: &&HeldGrant| {
             let book = &self.books[held.lock];
             book.broken(client, held.first).is_some_and(|broken| broken < connected)
         };

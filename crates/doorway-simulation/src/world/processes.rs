@@ -4,7 +4,7 @@ use doorway_sessions::Evidence;
 
 use super::World;
 use crate::book::Book;
-use crate::client::{Held, Plan};
+use crate::client::{HeldGrant, Plan};
 use crate::clock::{Clock, MS, SECOND};
 use crate::context::{Event, log};
 use crate::network::End;
@@ -18,7 +18,7 @@ use crate::story::{Lane, State};
 pub(super) struct Children {
     client: usize,
     start: u64,
-    held: Vec<Held>,
+    held: Vec<HeldGrant>,
     /// Whether the session has no time to live.
     bound: bool,
 }
@@ -131,9 +131,9 @@ impl World {
         // With a time to live, children keep the session only by the connection that they inherit.
         let keeps = bound || it.is_connected();
         let believed =
-            |held: &Held| keeps && it.believes(now, &settings.locks[held.lock].name, *held);
+            |held: &HeldGrant| keeps && it.believes(now, &settings.locks[held.lock].name, *held);
         let held = it.process.iter().flat_map(|process| &process.held);
-        let (held, over): (Vec<Held>, Vec<Held>) = held.partition(|held| believed(held));
+        let (held, over): (Vec<HeldGrant>, Vec<HeldGrant>) = held.partition(|held| believed(held));
         log!(self.context, "c{client} leaves children, which hold {held:?}");
         for held in over {
             self.leave(client, held.lock, held.fence);

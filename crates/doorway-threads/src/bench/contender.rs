@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use spin::mutex::{SpinMutex, TicketMutex};
 
-use super::Broken;
+use super::ExclusionError;
 use super::lock::Lock;
 use crate::algorithms::{ALL, LockTask, with_lock};
 use crate::{Exclusive, Info, Room};
@@ -66,8 +66,8 @@ impl Contender {
         self.info().is_none_or(|info| threads <= info.most)
     }
 
-    pub(super) fn broken(self, threads: usize) -> Broken {
-        Broken { lock: self.name(), threads }
+    pub(super) fn broken(self, threads: usize) -> ExclusionError {
+        ExclusionError { lock: self.name(), threads }
     }
 
     pub(super) fn run<M: Measure>(self, measure: M) -> M::Output {

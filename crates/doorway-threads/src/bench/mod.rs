@@ -67,21 +67,21 @@ pub struct Crowd {
 
 /// The error that two threads were inside at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct ExclusionError {
     /// The lock that let them in.
     pub lock: &'static str,
     /// The number of threads.
     pub threads: usize,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for ExclusionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lock, threads } = self;
         write!(f, "exclusion: {lock} let two of {threads} threads in at once")
     }
 }
 
-impl Error for Broken {}
+impl Error for ExclusionError {}
 
 /// A run to be made. A run among competing threads has the position of its number of threads.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ impl Plan {
 
     /// Measure everything. Before each run `goes_on` is told how many are done; if it returns
     /// `false`, the measurement ends.
-    pub fn run(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<Vec<Row>, Broken> {
+    pub fn run(&self, goes_on: &mut dyn FnMut(usize) -> bool) -> Result<Vec<Row>, ExclusionError> {
         let mut rows = self.rows();
         let mut works = works(&rows);
         for run in 0..self.runs {
@@ -144,7 +144,7 @@ fn works(rows: &[Row]) -> Vec<(usize, Work)> {
 }
 
 impl Row {
-    fn measure(&mut self, work: Work, length: Duration) -> Result<(), Broken> {
+    fn measure(&mut self, work: Work, length: Duration) -> Result<(), ExclusionError> {
         let Self { contender, alone, crowds } = self;
         match work {
             Work::Alone => alone.push(contender.run(Alone { length })),

@@ -27,7 +27,7 @@ pub use alone::{Alone, alone};
 use model::ProcessModel;
 use program::Program;
 pub use schedule::{Line, PlacedLine};
-pub use story::{MAX_STEPS, Moment, Turn, tell, turns_of};
+pub use story::{MAX_STEPS, Moment, StepChoice, choices_of, tell};
 
 /// The most processes that can be explored.
 pub const MAX_PROCESSES: usize = 8;

@@ -20,7 +20,7 @@ pub const MAX_STEPS: usize = 2_000;
 
 /// Which step is taken: a process, and which of its possible steps, both counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct StepChoice {
     /// The process.
     pub process: usize,
     /// Which of its steps; 0 is the next access of its own.
@@ -35,7 +35,7 @@ pub struct Moment {
     /// The registers, each with its name and its value.
     pub registers: Vec<(String, usize)>,
     /// Every step that can be taken, with what it does.
-    pub turns: Vec<(Turn, String)>,
+    pub choices: Vec<(StepChoice, String)>,
     /// Whether all processes inside may be inside together.
     pub right: bool,
     /// The step that led here; `None` at the beginning.
@@ -45,17 +45,22 @@ pub struct Moment {
 /// Tell a story: its moments, from the beginning to the last step.
 ///
 /// ```
-/// use doorway_threads::check::{Rules, Turn, tell};
+/// use doorway_threads::check::{Rules, StepChoice, tell};
 ///
-/// let turn = |process| Turn { process, which: 0 };
-/// let told = tell("peterson", 2, &Rules::default(), &[turn(0), turn(1)])?;
+/// let choice = |process| StepChoice { process, which: 0 };
+/// let told = tell("peterson", 2, &Rules::default(), &[choice(0), choice(1)])?;
 /// let line = told[2].line.as_ref().map(|line| line.to_string());
 /// assert_eq!(line.as_deref(), Some("P1 flag[1] := 1, fence a"));
 /// assert_eq!(told[2].registers[0], ("flag[0]".to_owned(), 1));
 /// # Ok::<(), String>(())
 /// ```
-pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<Moment>, String> {
-    if turns.len() > MAX_STEPS {
+pub fn tell(
+    name: &str,
+    n: usize,
+    rules: &Rules,
+    choices: &[StepChoice],
+) -> Result<Vec<Moment>, String> {
+    if choices.len() > MAX_STEPS {
         return Err(format!("a story has at most {MAX_STEPS} steps"));
     }
     let unknown = || format!("there is no algorithm '{name}' between threads");
@@ -68,36 +73,43 @@ pub fn tell(name: &str, n: usize, rules: &Rules, turns: &[Turn]) -> Result<Vec<M
     if !check.fits() {
         return Err(format!("{n} processes do not fit into a state"));
     }
-    walk(&check.model(), turns)
+    walk(&check.model(), choices)
 }
 
-/// The turns that a schedule consists of, as [`Report::schedule`](super::Report::schedule) has it.
-pub fn turns_of(
+/// The choices that make a schedule, as [`Report::schedule`](super::Report::schedule) has it.
+pub fn choices_of(
     name: &str,
     n: usize,
     rules: &Rules,
     schedule: &[Line],
-) -> Result<Vec<Turn>, String> {
-    let mut turns = Vec::new();
+) -> Result<Vec<StepChoice>, String> {
+    let mut choices = Vec::new();
     for line in schedule {
-        let here = tell(name, n, rules, &turns)?.pop().ok_or("a story has a beginning")?;
-        let same =
-            |(turn, what): &&(Turn, String)| turn.process == line.process && *what == line.what;
-        let (turn, _) = here.turns.iter().find(same).ok_or("the schedule cannot be followed")?;
-        turns.push(*turn);
+        let here = tell(name, n, rules, &choices)?.pop().ok_or("a story has a beginning")?;
+        let same = |(choice, what): &&(StepChoice, String)| {
+            choice.process == line.process && *what == line.what
+        };
+        let (choice, _) =
+            here.choices.iter().find(same).ok_or("the schedule cannot be followed")?;
+        choices.push(*choice);
     }
-    Ok(turns)
+    Ok(choices)
 }
 
-fn walk(model: &ProcessModel<'_>, turns: &[Turn]) -> Result<Vec<Moment>, String> {
+fn walk(model: &ProcessModel<'_>, choices: &[StepChoice]) -> Result<Vec<Moment>, String> {
     let mut row = model.first_row();
     let mut moments = Vec::new();
     let mut line = None;
-    for turn in turns {
+    for choice in choices {
         let here = moment(model, &row, line.take());
-        let ordinal = here.turns.iter().position(|(other, _)| other == turn).ok_or_else(|| {
-            format!("step {}: process {} cannot take this step", moments.len() + 1, turn.process)
-        })?;
+        let ordinal =
+            here.choices.iter().position(|(other, _)| other == choice).ok_or_else(|| {
+                format!(
+                    "step {}: process {} cannot take this step",
+                    moments.len() + 1,
+                    choice.process
+                )
+            })?;
         if !here.right {
             return Err(format!("step {}: the story has ended: two are inside", moments.len() + 1));
         }
@@ -111,16 +123,16 @@ fn walk(model: &ProcessModel<'_>, turns: &[Turn]) -> Result<Vec<Moment>, String>
 }
 
 fn moment(model: &ProcessModel<'_>, row: &Row, line: Option<Line>) -> Moment {
-    let mut turns: Vec<(Turn, String)> = Vec::new();
+    let mut choices: Vec<(StepChoice, String)> = Vec::new();
     for (process, what, _) in model.told(row) {
-        let which = turns.iter().filter(|(turn, _)| turn.process == process).count();
-        turns.push((Turn { process, which }, what));
+        let which = choices.iter().filter(|(choice, _)| choice.process == process).count();
+        choices.push((StepChoice { process, which }, what));
     }
     let places = (0..model.n()).map(|i| (model.place(row, i), model.section(row, i)));
     Moment {
         places: places.collect(),
         registers: model.registers(row),
-        turns,
+        choices,
         right: model.is_right(row),
         line,
     }

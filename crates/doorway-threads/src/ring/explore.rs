@@ -49,7 +49,7 @@ pub const MOST_STATES: u32 = 1 << 24;
 /// assert!(!too_few.stabilises);
 /// ```
 pub fn explore<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Verdict> {
-    Some(Explored::new(rule, n, daemon)?.verdict())
+    Some(ExploredRing::new(rule, n, daemon)?.verdict())
 }
 
 /// A state of a ring: what each machine holds, and whether it is privileged.
@@ -76,7 +76,7 @@ pub struct RingState {
 /// assert_eq!(way[6].privileged.len(), 1);
 /// ```
 pub fn longest_way_home<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Vec<RingState>> {
-    let explored = Explored::new(rule, n, daemon)?;
+    let explored = ExploredRing::new(rule, n, daemon)?;
     explored.verdict().moves?;
     let far = (0..explored.moves.len()).max_by_key(|state| explored.moves[*state])?;
     let mut here = far as u32;
@@ -91,7 +91,7 @@ pub fn longest_way_home<R: Rule>(rule: R, n: usize, daemon: Daemon) -> Option<Ve
 }
 
 /// All states of a ring, and what is known of each.
-struct Explored<R> {
+struct ExploredRing<R> {
     ring: Ring<R>,
     graph: Graph,
     legitimate: Vec<bool>,
@@ -100,7 +100,7 @@ struct Explored<R> {
     stabilises: bool,
 }
 
-impl<R: Rule> Explored<R> {
+impl<R: Rule> ExploredRing<R> {
     fn new(rule: R, n: usize, daemon: Daemon) -> Option<Self> {
         let ring = Ring::new(rule, n, daemon)?;
         let graph = ring.graph();

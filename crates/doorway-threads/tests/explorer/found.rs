@@ -29,9 +29,9 @@ pub(crate) type Lengths = [usize; 2];
 pub(crate) const NONE: Lengths = [0, 0];
 
 /// The states, the verdicts, the overtaking, and the lengths of the schedule of a violation.
-pub(crate) type Found = (u64, Verdicts, Option<Bypass>, Lengths);
+pub(crate) type ReportSummary = (u64, Verdicts, Option<Bypass>, Lengths);
 
-pub(crate) fn found(report: &Report) -> Found {
+pub(crate) fn found(report: &Report) -> ReportSummary {
     let verdicts = [report.exclusion, report.deadlock_free, report.lockout_free, report.fifo];
     let lengths = [report.schedule.len(), report.cycle.len()];
     (report.progress.states, verdicts, report.bypass, lengths)

@@ -71,9 +71,9 @@ fn the_order_of_the_semaphore_matters_for_waiting_only() {
 }
 
 /// An algorithm in which one register has another first value.
-struct Altered<A, const REGISTER: usize, const FIRST: usize>(PhantomData<fn() -> A>);
+struct AlteredAlgorithm<A, const REGISTER: usize, const FIRST: usize>(PhantomData<fn() -> A>);
 
-impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Altered<A, REGISTER, FIRST> {
+impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> AlteredAlgorithm<A, REGISTER, FIRST> {
     const ALTERED: [Shared; 16] = {
         let mut altered = [A::SHARED[0]; 16];
         let mut nth = 0;
@@ -87,7 +87,7 @@ impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Altered<A, REGISTE
 }
 
 impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Algorithm
-    for Altered<A, REGISTER, FIRST>
+    for AlteredAlgorithm<A, REGISTER, FIRST>
 {
     type At = A::At;
 
@@ -110,7 +110,7 @@ impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Algorithm
 /// With this number of units of the semaphore in the beginning, exclusion fails.
 fn is_refuted<A: Algorithm, const REGISTER: usize, const FIRST: usize>(name: &str, n: usize) {
     assert_eq!(A::SHARED[REGISTER].name, name);
-    let report = check::<Altered<A, REGISTER, FIRST>>(n);
+    let report = check::<AlteredAlgorithm<A, REGISTER, FIRST>>(n);
     assert_eq!(report.exclusion, Some(false), "{name} = {FIRST}");
     assert!(!report.schedule.is_empty());
 }
@@ -129,6 +129,6 @@ fn each_semaphore_is_needed() {
 /// writer.
 #[test]
 fn the_turnstile_keeps_the_order() {
-    let report = check::<Altered<Turnstile<1>, 0, 2>>(3);
+    let report = check::<AlteredAlgorithm<Turnstile<1>, 0, 2>>(3);
     assert_eq!((report.exclusion, report.fifo), (Some(true), Some(false)));
 }

@@ -71,11 +71,11 @@ fn rings_that_are_too_large_are_not_explored() {
 
 /// A ring of five states with one machine that never moves.
 #[derive(Clone, Copy)]
-struct Broken {
+struct BrokenRing {
     which: usize,
 }
 
-impl Rule for Broken {
+impl Rule for BrokenRing {
     fn states(self) -> usize {
         5
     }
@@ -93,7 +93,7 @@ impl Rule for Broken {
 fn a_machine_that_never_moves_is_noticed() {
     for daemon in [Daemon::Central, Daemon::Distributed, Daemon::ReadWrite] {
         for which in 0..3 {
-            assert!(!verdict(Broken { which }, 3, daemon).stabilises, "{daemon:?}, {which}");
+            assert!(!verdict(BrokenRing { which }, 3, daemon).stabilises, "{daemon:?}, {which}");
         }
     }
 }

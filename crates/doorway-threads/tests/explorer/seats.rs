@@ -16,7 +16,7 @@ use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::check::{Check, Report, alone};
 use doorway_threads::{Exclusive, Info, Room, Withdraws};
 
-use crate::found::{EVER, Found, NONE, UNFAIR, Verdicts, by, found};
+use crate::found::{EVER, NONE, ReportSummary, UNFAIR, Verdicts, by, found};
 
 /// A lock with this number of seats. Each is used alone, from the first to the last and back, and
 /// then at most five of them at once.
@@ -94,7 +94,7 @@ const WHO_STAYS: Verdicts = [Some(true), Some(false), Some(true), Some(true)];
 
 /// The algorithm, the number of processes, and what is found: the states, the verdicts, the
 /// overtaking, and the steps that lead to a violation and are then repeated.
-type Row = (fn(usize) -> (Info, Report), usize, Found);
+type Row = (fn(usize) -> (Info, Report), usize, ReportSummary);
 
 #[rustfmt::skip]
 const GIVING_UP: &[Row] = &[

@@ -11,7 +11,7 @@ use doorway_threads::algorithms::replace_add::ReplaceAdd;
 use doorway_threads::check::{Check, Report};
 use doorway_threads::{Algorithm, Info, Memory, Process, Register, Shared, Word};
 
-use crate::found::{BROKEN, EVER, Found, LIVELOCKS, UNFAIR, by, found};
+use crate::found::{BROKEN, EVER, LIVELOCKS, ReportSummary, UNFAIR, by, found};
 
 /// Declare an algorithm that has everything from another one except its steps, and whose numbers
 /// wrap around.
@@ -101,7 +101,7 @@ spoiled! {
 spoiled! {
     /// No register tells which processes are choosing a number.
     ChoosesUnseen from Bakery: |mut at, me, memory| {
-        let mut poor = Poor { memory, choosing: false, accessed: false };
+        let mut poor = PoorMemory { memory, choosing: false, accessed: false };
         while !poor.accessed {
             at = Bakery::step(at, me, &mut poor);
         }
@@ -112,7 +112,7 @@ spoiled! {
 spoiled! {
     /// Numbers have seven bits.
     SevenBits from Bakery: |at, me, memory| {
-        Bakery::step(at, me, &mut Poor { memory, choosing: true, accessed: false })
+        Bakery::step(at, me, &mut PoorMemory { memory, choosing: true, accessed: false })
     }
 }
 
@@ -143,14 +143,14 @@ macro_rules! no_other_access {
 
 /// The bakery's registers, with seven bits each, and perhaps none that tell which processes are
 /// choosing.
-struct Poor<'m, M> {
+struct PoorMemory<'m, M> {
     memory: &'m mut M,
     choosing: bool,
     /// Whether the register exists.
     accessed: bool,
 }
 
-impl<M> Poor<'_, M> {
+impl<M> PoorMemory<'_, M> {
     const BITS: u32 = 7;
 
     fn has(&self, register: Register) -> bool {
@@ -158,7 +158,7 @@ impl<M> Poor<'_, M> {
     }
 }
 
-impl<M: Memory> Memory for Poor<'_, M> {
+impl<M: Memory> Memory for PoorMemory<'_, M> {
     fn read(&mut self, register: Register) -> Word {
         self.accessed = self.has(register);
         if self.accessed { self.memory.read(register) } else { 0 }
@@ -188,7 +188,7 @@ fn explore<A: Algorithm>(n: usize) -> (Info, Report) {
 
 /// The algorithm, the number of processes, and what is found: the states, the verdicts, the
 /// overtaking, and the steps that lead to a violation and are then repeated.
-type Row = (fn(usize) -> (Info, Report), usize, Found);
+type Row = (fn(usize) -> (Info, Report), usize, ReportSummary);
 
 #[rustfmt::skip]
 const TABLE: &[Row] = &[
@@ -213,9 +213,9 @@ fn changed_algorithms_are_refuted() {
 }
 
 /// All registers hold the same number.
-struct Same(Word);
+struct ConstantMemory(Word);
 
-impl Memory for Same {
+impl Memory for ConstantMemory {
     fn read(&mut self, _: Register) -> Word {
         self.0
     }
@@ -235,12 +235,12 @@ const LAST: Process = Process { i: 0, n: 2 };
 #[test]
 #[should_panic(expected = "numbers left")]
 fn the_bakery_does_not_begin_again() {
-    Bakery::step(bakery::At::Survey { j: 1, most: 0 }, LAST, &mut Same(Word::MAX));
+    Bakery::step(bakery::At::Survey { j: 1, most: 0 }, LAST, &mut ConstantMemory(Word::MAX));
 }
 
 #[test]
 #[should_panic(expected = "numbers left")]
 fn the_numbers_of_hehner_and_shyamasundar_do_not_become_infinite() {
     let at = hehner_shyamasundar::At::Survey { j: 1, most: 0 };
-    HehnerShyamasundar::step(at, LAST, &mut Same(Word::MAX - 1));
+    HehnerShyamasundar::step(at, LAST, &mut ConstantMemory(Word::MAX - 1));
 }

@@ -5,7 +5,9 @@
 use doorway_threads::algorithms::ALL;
 use doorway_threads::check::Check;
 
-use crate::found::{BROKEN, EVER, FIFO, Found, LIVELOCKS, LOCKOUT_FREE, NONE, UNFAIR, by, found};
+use crate::found::{
+    BROKEN, EVER, FIFO, LIVELOCKS, LOCKOUT_FREE, NONE, ReportSummary, UNFAIR, by, found,
+};
 
 /// The rules under which an algorithm is explored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ use Rules::{Barging, Plain, Wrapping};
 
 /// The algorithm, the rules, and what is found: the states, the verdicts, the overtaking, and the
 /// steps that lead to a violation and are then repeated.
-type Row = (&'static str, Rules, Found);
+type Row = (&'static str, Rules, ReportSummary);
 
 #[rustfmt::skip]
 const TWO: &[Row] = &[

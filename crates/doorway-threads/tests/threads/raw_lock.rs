@@ -17,7 +17,7 @@ use doorway_threads::{
 };
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
-use crate::watched::Watched;
+use crate::watched::WatchedValue;
 
 thread_local! {
     static HAS_WAITED: Cell<bool> = const { Cell::new(false) };
@@ -25,9 +25,9 @@ thread_local! {
 
 /// Yields to other threads, and remembers that it did.
 #[derive(Default)]
-struct Telling;
+struct TellingRelax;
 
-impl Relax for Telling {
+impl Relax for TellingRelax {
     fn relax(&mut self) {
         HAS_WAITED.set(true);
         thread::yield_now();
@@ -37,8 +37,10 @@ impl Relax for Telling {
 /// Some of six threads lock, and the others only try, until the time is up.
 fn crowd<A: Exclusive, const SEATS: usize>(lockers: usize) {
     let (name, enough) = (A::INFO.name, &AtomicBool::new(false));
-    let (mutex, counted) =
-        (&Mutex::<RawLock<A, SEATS, Telling>, _>::new(Watched::new()), &AtomicUsize::new(0));
+    let (mutex, counted) = (
+        &Mutex::<RawLock<A, SEATS, TellingRelax>, _>::new(WatchedValue::new()),
+        &AtomicUsize::new(0),
+    );
     thread::scope(|scope| {
         for i in 0..6 {
             scope.spawn(move || {
@@ -134,7 +136,7 @@ unsafe impl Exclusive for Slow {}
 
 #[test]
 fn no_thread_comes_between_try_lock_and_the_lock() {
-    let mutex: &Mutex<RawLock<Slow, 2, Telling>, ()> = &Mutex::new(());
+    let mutex: &Mutex<RawLock<Slow, 2, TellingRelax>, ()> = &Mutex::new(());
     thread::scope(|scope| {
         let slow = scope.spawn(|| (mutex.try_lock().is_some(), HAS_WAITED.get()));
         while !mutex.is_locked() && !slow.is_finished() {

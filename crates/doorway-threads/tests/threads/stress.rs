@@ -14,7 +14,7 @@ use doorway_threads::{Exclusive, Process, Room};
 #[path = "../shared/memory.rs"]
 mod memory;
 
-use crate::watched::Watched;
+use crate::watched::WatchedValue;
 use memory::{Registers, Visitor};
 
 /// This number of threads enter again and again for a while.
@@ -29,8 +29,8 @@ impl LockTask for Visits {
     type Output = (usize, usize);
 
     fn run<A: Exclusive>(self) -> (usize, usize) {
-        let mut room: Room<A, Watched> =
-            Room::new(self.threads, Watched::new()).expect("the lock serves this number");
+        let mut room: Room<A, WatchedValue> =
+            Room::new(self.threads, WatchedValue::new()).expect("the lock serves this number");
         let (together, enough) = (&Barrier::new(self.threads + 1), &AtomicBool::new(false));
         let counted = thread::scope(|scope| {
             let visitors = room.seats().enumerate().map(|(i, mut seat)| {

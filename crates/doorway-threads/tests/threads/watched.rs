@@ -4,12 +4,12 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// If two threads are inside at once, both notice it.
-pub(crate) struct Watched {
+pub(crate) struct WatchedValue {
     owner: AtomicUsize,
     entries: usize,
 }
 
-impl Watched {
+impl WatchedValue {
     const NOBODY: usize = usize::MAX;
 
     pub(crate) const fn new() -> Self {

@@ -49,7 +49,7 @@ struct Run<'a> {
     preemptions: usize,
 }
 
-struct Found {
+struct LoomResult {
     /// The number of executions.
     executions: usize,
     /// The message of loom, if it found a violation.
@@ -57,9 +57,9 @@ struct Found {
 }
 
 impl Task for Run<'_> {
-    type Output = Found;
+    type Output = LoomResult;
 
-    fn run<A: Algorithm>(self) -> Found {
+    fn run<A: Algorithm>(self) -> LoomResult {
         let mut builder = Builder::new();
         builder.preemption_bound = Some(self.preemptions);
         builder.max_branches = 10_000;
@@ -77,7 +77,7 @@ impl Task for Run<'_> {
             Ok(said) => *said,
             Err(payload) => payload.downcast_ref::<&str>().copied().unwrap_or("?").into(),
         });
-        Found { executions: executions.load(Ordering::Relaxed), alarm }
+        LoomResult { executions: executions.load(Ordering::Relaxed), alarm }
     }
 }
 
@@ -103,7 +103,7 @@ fn two_processes<A: Algorithm>(dropped: &str) {
 fn alarm(entry: &Entry, dropped: &str, preemptions: usize) -> Option<String> {
     let name = entry.info.name;
     let run = Run { dropped, preemptions };
-    let Found { executions, alarm } = with(name, run).expect("the name is from the list");
+    let LoomResult { executions, alarm } = with(name, run).expect("the name is from the list");
     println!("{name} without {dropped:?}: {executions} executions, {alarm:?}");
     assert!(executions < MOST - 1, "{name} without {dropped:?} was not looked at to the end");
     alarm

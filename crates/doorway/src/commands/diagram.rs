@@ -87,7 +87,7 @@ const ENTRIES: u64 = 5;
 const NODES: usize = 3;
 
 /// What is drawn, and the error if there is a violation in it.
-type Drawn = (Trace, Option<anyhow::Error>);
+type DrawnTrace = (Trace, Option<anyhow::Error>);
 
 /// Draw a run. A violation is drawn, and is then a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 impl Args {
     /// The run of a script. An algorithm or a size given beside it must agree with it.
-    fn played(&self, path: &Path) -> anyhow::Result<Drawn> {
+    fn played(&self, path: &Path) -> anyhow::Result<DrawnTrace> {
         let (_, Outcome { trace, violation, .. }) = scripts::play(path)?;
         let name = trace.title.split(' ').next().unwrap_or_default();
         let other_name = self.algorithm.is_some_and(|entry| entry.info.name != name);
@@ -130,7 +130,7 @@ impl Args {
     }
 
     /// The run in recorded files.
-    fn recorded(&self) -> anyhow::Result<Drawn> {
+    fn recorded(&self) -> anyhow::Result<DrawnTrace> {
         let file = |path: &PathBuf| -> anyhow::Result<File> {
             Ok(File { name: path.display().to_string(), text: files::read(path, files::MAX_DATA)? })
         };
@@ -145,7 +145,7 @@ impl Args {
     }
 
     /// A simulated run.
-    fn simulated(&self) -> anyhow::Result<Drawn> {
+    fn simulated(&self) -> anyhow::Result<DrawnTrace> {
         let Some(entry) = self.algorithm else {
             let reason = "say what to draw: an algorithm, --script FILE, or --recorded FILES";
             return Err(Usage(reason.into()).into());

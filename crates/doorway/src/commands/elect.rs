@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
+use crate::service::guarded_command::{CommandOutcome, GuardedCommand};
 use crate::service::identity;
 use crate::service::link::Persistence;
 use crate::service::lock_request::LockRequest;
@@ -19,7 +20,6 @@ use crate::service::lost_policy::OnLost;
 use crate::service::options::{NodeArgs, ttl};
 use crate::service::stderr::print;
 use crate::service::supervisor::exit_code;
-use crate::service::turn::{Turn, TurnOutcome};
 
 /// Run a command on one machine at a time: the leader runs it, the standbys wait
 ///
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let mut persistence = Persistence::Usual;
     loop {
         args.tell(&Event::Standby { name });
-        let (fence, TurnOutcome { end, kept }) =
+        let (fence, CommandOutcome { end, kept }) =
             lead(args, &command_line, &mut event_loop, persistence)?;
         if !end.lost {
             let exit = exit_code(end.change);
@@ -150,7 +150,7 @@ fn lead(
     command_line: &CommandLine,
     event_loop: &mut EventLoop,
     persistence: Persistence,
-) -> Result<(Fence, TurnOutcome), Exit> {
+) -> Result<(Fence, CommandOutcome), Exit> {
     let command = command_line.command.iter().map(|word| word.to_string_lossy());
     let label = args.label.clone().unwrap_or_else(|| command.collect::<Vec<_>>().join(" "));
     let life = Life::Connection { inherited: true };
@@ -164,7 +164,7 @@ fn lead(
         conflict: exit::UNAVAILABLE,
         persists: true,
     };
-    let turn = Turn {
+    let guarded = GuardedCommand {
         wanted,
         command: &command_line.command,
         close: false,
@@ -175,7 +175,7 @@ fn lead(
         window: None,
     };
     let mut leads = Fence::new(0, 0);
-    let outcome = turn.run(&mut link, event_loop, |grants, _, _| {
+    let outcome = guarded.run(&mut link, event_loop, |grants, _, _| {
         for (name, fence) in &grants.locks {
             leads = *fence;
             args.tell(&Event::Leader { name, fence: *fence, node: &grants.node });

@@ -237,7 +237,7 @@ fn founded(report: &MembersReport, out: &mut dyn Write) -> anyhow::Result<()> {
 
 /// What `--dry-run --json` prints.
 #[derive(Serialize)]
-struct Foretold {
+struct Forecast {
     /// The members that the group would have.
     members: Vec<String>,
     /// Which locks would be served otherwise than their rules say, and why.
@@ -264,7 +264,7 @@ fn foretell(
     let rules = report.rules.as_ref().map_or(&[][..], |rules| &rules.tables);
     let deviations = deviations(rules, &members);
     if json {
-        return if dry_run { print_json(out, &Foretold { members, deviations }) } else { Ok(()) };
+        return if dry_run { print_json(out, &Forecast { members, deviations }) } else { Ok(()) };
     }
     let all = members.join(" ");
     for deviation in &deviations {

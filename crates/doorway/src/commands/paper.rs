@@ -53,12 +53,12 @@ struct Heading {
 struct Outcome {
     #[serde(flatten)]
     heading: Heading,
-    figures: Vec<Compared>,
+    figures: Vec<ComparedFigure>,
     notes: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
-struct Compared {
+struct ComparedFigure {
     #[serde(flatten)]
     figure: Figure,
     difference: f64,
@@ -115,7 +115,7 @@ impl Heading {
 
 impl Outcome {
     fn new(paper: &Paper, table: Measured) -> Self {
-        let compared = |figure: Figure| Compared {
+        let compared = |figure: Figure| ComparedFigure {
             difference: figure.difference(),
             agrees: figure.agrees(),
             figure,
@@ -129,7 +129,7 @@ impl Outcome {
         writeln!(out)?;
         let heading = ["case", "quantity", "paper", "measured", "difference", ""];
         let mut table = Table::new(heading.map(str::to_owned));
-        for Compared { figure, difference, agrees } in &self.figures {
+        for ComparedFigure { figure, difference, agrees } in &self.figures {
             table.row([
                 figure.case.clone(),
                 figure.quantity.to_owned(),

@@ -12,15 +12,15 @@ use crate::service::acquire::Grants;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
 use crate::service::exit::{self, Exit};
+use crate::service::guarded_command::{CommandOutcome, GuardedCommand};
 use crate::service::identity;
 use crate::service::link::QUICK;
 use crate::service::lock_request::AcquireArgs;
 use crate::service::lost_policy::{OnLost, Shutdown};
-use crate::service::once::{self, Attempt, Once, TakenWindow};
+use crate::service::once::{self, Attempt, OnceRequest, TakenWindow};
 use crate::service::options::{NodeArgs, seconds, ttl};
 use crate::service::stderr::print_line;
 use crate::service::supervisor::exit_code;
-use crate::service::turn::{Turn, TurnOutcome};
 
 /// Run a command while holding a lock
 ///
@@ -170,12 +170,12 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         Some(Attempt::Taken(window)) => Some(window),
         None => None,
     };
-    let outcome = turn(args, &command_line, window.as_ref(), &mut event_loop);
+    let outcome = run_guarded(args, &command_line, window.as_ref(), &mut event_loop);
     if let (Some(once), Some(window), Err(_)) = (&once, &window, &outcome) {
         // The command was not started.
         once.give_back(window, &mut event_loop);
     }
-    let TurnOutcome { end, kept } = outcome?;
+    let CommandOutcome { end, kept } = outcome?;
     if end.lost {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
@@ -190,7 +190,10 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// What --once-per asks for.
-fn once<'a>(args: &'a Args, command_line: &'a CommandLine) -> Result<Option<Once<'a>>, Exit> {
+fn once<'a>(
+    args: &'a Args,
+    command_line: &'a CommandLine,
+) -> Result<Option<OnceRequest<'a>>, Exit> {
     let Some(period) = args.once_per else { return Ok(None) };
     let [lock] = command_line.locks.as_slice() else {
         let text = "--once-per is for one NAME: its windows have a name of their own for each NAME";
@@ -199,7 +202,7 @@ fn once<'a>(args: &'a Args, command_line: &'a CommandLine) -> Result<Option<Once
     let setup = Setup { session: None, ..setup(args, command_line) };
     let (node, persistence, verbose) = (&args.node, args.acquire.persistence(), args.verbose);
     let within = args.acquire.request(&command_line.locks).within;
-    Ok(Some(Once { lock, period, node, setup, persistence, within, verbose }))
+    Ok(Some(OnceRequest { lock, period, node, setup, persistence, within, verbose }))
 }
 
 /// End because the command was run in this window before, or runs.
@@ -214,12 +217,12 @@ fn skip(args: &Args, text: &str) -> anyhow::Result<()> {
 }
 
 /// Run the command while the locks are held.
-fn turn(
+fn run_guarded(
     args: &Args,
     command_line: &CommandLine,
     window: Option<&TakenWindow>,
     event_loop: &mut EventLoop,
-) -> Result<TurnOutcome, Exit> {
+) -> Result<CommandOutcome, Exit> {
     let setup = setup(args, command_line);
     let mut link = args.node.link(setup, args.verbose, args.acquire.persistence())?;
     let mut wanted = args.acquire.request(&command_line.locks);
@@ -229,7 +232,7 @@ fn turn(
         // Otherwise runs that take longer than their period would pile up.
         wanted.within = Some(wanted.within.unwrap_or(Duration::MAX).min(left));
     }
-    let turn = Turn {
+    let guarded = GuardedCommand {
         wanted,
         command: &command_line.command,
         close: args.close,
@@ -239,7 +242,7 @@ fn turn(
         verbose: args.verbose,
         window: window.map(|taken| taken.window),
     };
-    let outcome = turn.run(&mut link, event_loop, |grants, link, waited| {
+    let outcome = guarded.run(&mut link, event_loop, |grants, link, waited| {
         if let Some(asked) = args.ttl.filter(|asked| grants.ttl < *asked) {
             warn_of_ttl(asked, grants.ttl);
         }

@@ -180,11 +180,11 @@ fn start_log(args: &Args, settings: &Settings) {
 struct Answer<'a> {
     good: bool,
     file: Option<&'a str>,
-    mistakes: Vec<Wrong<'a>>,
+    mistakes: Vec<MistakeRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct Wrong<'a> {
+struct MistakeRecord<'a> {
     line: Option<usize>,
     what: &'a str,
     remedy: &'a str,
@@ -197,7 +197,7 @@ fn check(
 ) -> anyhow::Result<()> {
     if args.json {
         let all = settings.err().map(|mistakes| mistakes.all.iter());
-        let mistakes = all.into_iter().flatten().map(|mistake| Wrong {
+        let mistakes = all.into_iter().flatten().map(|mistake| MistakeRecord {
             line: mistake.line,
             what: &mistake.what,
             remedy: &mistake.remedy,

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let story = stories::named(name).map_err(unknown)?;
     let format = args.diagram.as_ref().map(Format::from_path).transpose();
     let format = format.map_err(|error| Usage(error.to_string()))?;
-    let played = Played::new(story)?;
+    let played = PlayedStory::new(story)?;
     if let (Some(path), Some(format)) = (&args.diagram, format) {
         files::write(path, &diagram::render(played.trace(), format))?;
     }
@@ -112,7 +112,7 @@ fn list(all: &[Story], json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// A story that was played.
-enum Played {
+enum PlayedStory {
     Script(Script, Box<Outcome>),
     Flaw(Flaw, Box<Finding>),
 }
@@ -148,7 +148,7 @@ struct FlawRecord<'a> {
     events: Vec<String>,
 }
 
-impl Played {
+impl PlayedStory {
     fn new(story: Story) -> anyhow::Result<Self> {
         Ok(match story {
             Story::Script(script) => {

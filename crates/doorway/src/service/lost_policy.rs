@@ -61,7 +61,7 @@ const GRACE: Duration = Duration::from_millis(2500);
 
 /// A step of ending the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Due {
+pub(crate) enum ShutdownStep {
     /// Do what `--on-lost` says.
     Tell,
     /// Kill what is left of the command.
@@ -78,7 +78,7 @@ pub(crate) struct Shutdown {
     /// How long before the lease expires the command is killed.
     margin: Duration,
     /// The last step that was taken.
-    done: Option<Due>,
+    done: Option<ShutdownStep>,
     /// When to kill the command, once that does not depend on the lease any more.
     kill_at: Option<Moment>,
 }
@@ -119,7 +119,7 @@ impl Shutdown {
 
     /// True if the command has been killed.
     pub(crate) fn is_done(&self) -> bool {
-        self.done == Some(Due::Kill)
+        self.done == Some(ShutdownStep::Kill)
     }
 
     /// The lock is lost. If the lease has expired, the command has no time left. If the node took
@@ -133,15 +133,15 @@ impl Shutdown {
     }
 
     /// The step to take now, if the lease expires at `deadline`. Each step is returned once.
-    pub(crate) fn due(&mut self, now: Moment, deadline: Moment) -> Option<Due> {
+    pub(crate) fn due(&mut self, now: Moment, deadline: Moment) -> Option<ShutdownStep> {
         let kill_at = self.kill_at(deadline);
         let due = match self.done {
-            Some(Due::Kill) => None,
-            _ if now >= kill_at => Some(Due::Kill),
+            Some(ShutdownStep::Kill) => None,
+            _ if now >= kill_at => Some(ShutdownStep::Kill),
             None if self.kill_at.is_some() || now >= before(kill_at, self.grace) => {
                 // From here on a late answer of the node does not change the end of the command.
                 self.at_latest(kill_at);
-                Some(Due::Tell)
+                Some(ShutdownStep::Tell)
             }
             _ => None,
         };
@@ -153,8 +153,8 @@ impl Shutdown {
     pub(crate) fn next(&self, deadline: Moment) -> Moment {
         match self.done {
             None => before(self.kill_at(deadline), self.grace),
-            Some(Due::Tell) => self.kill_at(deadline),
-            Some(Due::Kill) => Moment::NEVER,
+            Some(ShutdownStep::Tell) => self.kill_at(deadline),
+            Some(ShutdownStep::Kill) => Moment::NEVER,
         }
     }
 
@@ -185,12 +185,12 @@ mod tests {
         let (mut shutdown, deadline) = (Shutdown::new(TTL, Some(SECOND * 2)), at(100));
         assert_eq!(shutdown.next(deadline), before(at(98), TTL / 40));
         assert_eq!(shutdown.due(at(97), deadline), None);
-        assert_eq!(shutdown.due(at(98), deadline), Some(Due::Tell));
+        assert_eq!(shutdown.due(at(98), deadline), Some(ShutdownStep::Tell));
         assert_eq!(shutdown.due(at(99), deadline), None, "once");
         let kill = shutdown.next(deadline);
         assert!(kill < deadline && kill > at(99), "{kill:?}");
         assert!(!shutdown.is_done());
-        assert_eq!(shutdown.due(kill, deadline), Some(Due::Kill));
+        assert_eq!(shutdown.due(kill, deadline), Some(ShutdownStep::Kill));
         assert_eq!(shutdown.due(at(200), deadline), None, "once");
         assert!(shutdown.is_done());
     }
@@ -209,26 +209,26 @@ mod tests {
         let mut shutdown = Shutdown::new(TTL, None);
         assert_eq!(shutdown.due(at(1), at(10)), None);
         assert_eq!(shutdown.due(at(10), at(20)), None, "renewed");
-        assert_eq!(shutdown.due(at(19), at(20)), Some(Due::Tell));
-        assert_eq!(shutdown.due(at(20), at(40)), Some(Due::Kill), "renewed too late");
+        assert_eq!(shutdown.due(at(19), at(20)), Some(ShutdownStep::Tell));
+        assert_eq!(shutdown.due(at(20), at(40)), Some(ShutdownStep::Kill), "renewed too late");
     }
 
     #[test]
     fn a_command_whose_lease_has_expired_is_killed_at_once() {
         let mut shutdown = Shutdown::new(TTL, None);
-        assert_eq!(shutdown.due(at(50), at(20)), Some(Due::Kill));
+        assert_eq!(shutdown.due(at(50), at(20)), Some(ShutdownStep::Kill));
         assert!(shutdown.has_begun());
         let mut shutdown = Shutdown::new(TTL, None);
         shutdown.lose(at(1), true);
-        assert_eq!(shutdown.due(at(1), Moment::NEVER), Some(Due::Kill));
+        assert_eq!(shutdown.due(at(1), Moment::NEVER), Some(ShutdownStep::Kill));
     }
 
     #[test]
     fn a_command_whose_lock_was_broken_is_signalled_at_once() {
         let mut shutdown = Shutdown::new(TTL, Some(SECOND));
         shutdown.lose(at(1), false);
-        assert_eq!(shutdown.due(at(1), at(10)), Some(Due::Tell));
-        assert_eq!(shutdown.due(at(2), at(10)), Some(Due::Kill));
+        assert_eq!(shutdown.due(at(1), at(10)), Some(ShutdownStep::Tell));
+        assert_eq!(shutdown.due(at(2), at(10)), Some(ShutdownStep::Kill));
     }
 
     #[test]

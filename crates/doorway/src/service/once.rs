@@ -38,7 +38,7 @@ pub(crate) fn period(text: &str) -> Result<Duration, String> {
 }
 
 /// What runs once per period, and at which node.
-pub(crate) struct Once<'a> {
+pub(crate) struct OnceRequest<'a> {
     /// The lock of the command.
     pub(crate) lock: &'a Name,
     pub(crate) period: Duration,
@@ -76,7 +76,7 @@ impl TakenWindow {
     }
 }
 
-impl Once<'_> {
+impl OnceRequest<'_> {
     /// Take the current window, if nobody has taken it.
     pub(crate) fn take(&self, event_loop: &mut EventLoop) -> Result<Attempt, Exit> {
         let mut link = self.open()?;

@@ -16,7 +16,7 @@ use super::child::{Change, Child};
 use super::event_loop::EventLoop;
 use super::exit::Exit;
 use super::link::Link;
-use super::lost_policy::{Due, OnLost, Shutdown};
+use super::lost_policy::{OnLost, Shutdown, ShutdownStep};
 use super::signals::{self, Signals};
 use super::stderr::print_line;
 use super::terminal::Terminal;
@@ -154,14 +154,14 @@ impl Supervisor<'_> {
         }
         let begun = self.shutdown.has_begun();
         match self.shutdown.due(now, self.deadline()) {
-            Some(Due::Tell) => {
+            Some(ShutdownStep::Tell) => {
                 self.tell();
                 print_line(&format!(
                     "lost {}: {why}; telling the command to end",
                     self.grants.names()
                 ));
             }
-            Some(Due::Kill) => {
+            Some(ShutdownStep::Kill) => {
                 self.child.signal(Signal::SIGKILL);
                 if !begun {
                     print_line(&format!(

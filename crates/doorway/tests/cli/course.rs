@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const PAGE: &str = include_str!("../../../../docs/course.md");
 
 /// A command of the page, and the lines that are shown below it.
-struct Shown {
+struct CommandExample {
     line: &'static str,
     output: Vec<&'static str>,
 }
 
 /// The commands of the lecture: in blocks of a console, after a prompt.
-fn lecture() -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+fn lecture() -> Vec<CommandExample> {
+    let mut all: Vec<CommandExample> = Vec::new();
     for block in PAGE.split("```console\n").skip(1).filter_map(|part| part.split("```").next()) {
         for line in block.lines() {
             match (line.strip_prefix("$ doorway "), all.last_mut()) {
-                (Some(line), _) => all.push(Shown { line, output: Vec::new() }),
+                (Some(line), _) => all.push(CommandExample { line, output: Vec::new() }),
                 (None, Some(shown)) if line != "..." => shown.output.push(line.trim()),
                 _ => {}
             }
@@ -65,7 +65,7 @@ fn the_lecture_can_be_given_as_written() {
     let folder = folder("lecture");
     let shown = lecture();
     assert!(shown.len() >= 20, "a lecture of 90 minutes shows {} commands", shown.len());
-    for Shown { line, output } in shown {
+    for CommandExample { line, output } in shown {
         let printed = run(&folder, line).unwrap_or_else(|error| panic!("{error}"));
         assert!(!output.is_empty(), "the page shows what `doorway {line}` prints");
         for expected in output {

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use crate::{doorway, file, refusal};
 
 /// A command that serves the page.
-struct Served {
+struct LabServer {
     child: Child,
     port: u16,
     token: String,
@@ -15,7 +15,7 @@ struct Served {
     place: String,
 }
 
-impl Served {
+impl LabServer {
     fn start(line: &str) -> Self {
         let mut command = doorway(line);
         // No browser is opened where there is no screen.
@@ -66,7 +66,7 @@ impl Served {
 }
 
 /// A test that fails leaves no server behind.
-impl Drop for Served {
+impl Drop for LabServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -75,7 +75,7 @@ impl Drop for Served {
 
 #[test]
 fn the_page_and_its_stories_are_served_until_ctrl_c() {
-    let page = Served::start("lab --no-open");
+    let page = LabServer::start("lab --no-open");
     assert!(page.get("/").contains("<title>Doorway lab</title>"));
     assert!(page.get("/api/stories").contains("ricart-agrawala/concurrent"));
     assert!(page.get("/api/first").ends_with("{\"shelf\":true}"));
@@ -85,10 +85,10 @@ fn the_page_and_its_stories_are_served_until_ctrl_c() {
 #[test]
 fn a_script_and_a_counterexample_are_opened() {
     let script = file("lab-story.txt", "run le-lann n=2\n\nacquire 2\ndeliver 1 2\n");
-    let page = Served::start(&format!("lab {script} --no-open"));
+    let page = LabServer::start(&format!("lab {script} --no-open"));
     assert!(page.get("/api/first").contains("\"words\":\"a2d1-2\""));
     assert!(page.stop().success());
-    let page = Served::start("check maekawa-sequential-self-first -n 2 --page");
+    let page = LabServer::start("check maekawa-sequential-self-first -n 2 --page");
     let told = page.get("/api/first");
     assert!(told.contains("counterexample of maekawa-sequential-self-first"), "{told}");
     assert!(told.contains("nothing can happen any more"), "{told}");
@@ -97,7 +97,7 @@ fn a_script_and_a_counterexample_are_opened() {
 
 #[test]
 fn a_counterexample_between_threads_is_opened_at_its_violation() {
-    let page = Served::start("threads check peterson --drop-fence b --page");
+    let page = LabServer::start("threads check peterson --drop-fence b --page");
     assert!(page.place.starts_with("/threads?name=peterson&n=2&buffers=1&drop=b&steps=p"));
     let steps = page.place.split("steps=").nth(1).expect("steps");
     let walk =
@@ -117,7 +117,7 @@ fn a_counterexample_between_threads_is_opened_at_its_violation() {
 fn a_recording_of_real_nodes_is_opened() {
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings");
     let files = ["n1", "n2", "n3"].map(|node| format!("{kept}/{node}.jsonl")).join(" ");
-    let page = Served::start(&format!("diagram --recorded {files} --lock orders --page"));
+    let page = LabServer::start(&format!("diagram --recorded {files} --lock orders --page"));
     assert_eq!(page.place, "/first");
     let told = page.get("/api/first");
     assert!(told.contains("\"names\":[\"n1\",\"n2\",\"n3\"]"), "{told}");

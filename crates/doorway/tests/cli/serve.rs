@@ -97,9 +97,9 @@ fn the_doctor_says_what_to_do() {
 }
 
 /// Kills a process when a test ends.
-struct Killed(std::process::Child);
+struct KillOnDrop(std::process::Child);
 
-impl Drop for Killed {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill().and_then(|()| self.0.wait());
     }
@@ -111,7 +111,7 @@ fn a_second_local_node_says_that_one_runs() {
         (directory("twice-data"), format!("@doorway-twice-{}", std::process::id()));
     let mut first = std::process::Command::new(env!("CARGO_BIN_EXE_doorway"));
     first.args(["serve", "--local", "--socket", &socket, "--data", &data]);
-    let _first = Killed(first.spawn().unwrap());
+    let _first = KillOnDrop(first.spawn().unwrap());
     let serving = || output(&format!("status --socket {socket}")).status.success();
     let begin = std::time::Instant::now();
     while !serving() {

@@ -102,7 +102,7 @@ struct Visitor {
 }
 
 /// The client has lost its lock, or could not get it, and has said so.
-struct Failed;
+struct ClientFailure;
 
 impl Visitor {
     fn run(&mut self, kind: &str) {
@@ -136,11 +136,11 @@ impl Visitor {
     }
 
     /// Enter, write and leave. The client sends heartbeats meanwhile.
-    fn visit(&mut self, client: &Client, hold: Duration) -> Result<(), Failed> {
+    fn visit(&mut self, client: &Client, hold: Duration) -> Result<(), ClientFailure> {
         self.say(Verb::Asks, 0, now());
         let Ok(grant) = client.acquire(&self.lock).enter() else {
             self.say(Verb::Told, 0, now());
-            return Err(Failed);
+            return Err(ClientFailure);
         };
         let (fence, entered) = (grant.fence().get(), now());
         self.say(Verb::Enters, fence, entered);
@@ -151,7 +151,7 @@ impl Visitor {
             seen = before;
             if state == State::Lost {
                 self.say(Verb::Loses, fence, before);
-                return Err(Failed);
+                return Err(ClientFailure);
             }
             // A client that was stopped itself is sure again when its node has answered.
             if state == State::Held || !stopped && sure + SOON > before {
@@ -166,23 +166,23 @@ impl Visitor {
         }
         self.say(Verb::Leaves, fence, sure);
         // If it was lost meanwhile, there is nothing to do about it.
-        grant.release().map_err(|_| Failed)
+        grant.release().map_err(|_| ClientFailure)
     }
 
     /// Take a long lease, write, and give it back. There are no heartbeats: the client counts by
     /// itself, from when it sent the last request that was answered.
-    fn lease(&mut self, client: &Client, hold: Duration) -> Result<(), Failed> {
+    fn lease(&mut self, client: &Client, hold: Duration) -> Result<(), ClientFailure> {
         self.say(Verb::Asks, 0, now());
         let Ok(grant) = client.acquire(&self.lock).enter() else {
             self.say(Verb::Told, 0, now());
-            return Err(Failed);
+            return Err(ClientFailure);
         };
         let fence = grant.keep();
         // The request may have waited for long, so it is the renewal that counts.
         let sent = now();
         if client.renew(&self.lock, fence).is_err() {
             self.say(Verb::Told, 0, now());
-            return Err(Failed);
+            return Err(ClientFailure);
         }
         let (number, entered) = (fence.get(), now());
         self.say(Verb::Enters, number, entered);
@@ -192,12 +192,12 @@ impl Visitor {
             let counted = Duration::from_nanos(sure - sent);
             if counted >= LONG * 19 / 20 {
                 self.say(Verb::Loses, number, sure);
-                return Err(Failed);
+                return Err(ClientFailure);
             }
             self.say(Verb::Writes, number, sure);
             if counted >= hold {
                 self.say(Verb::Leaves, number, sure);
-                return client.release(&self.lock, fence).map(drop).map_err(|_| Failed);
+                return client.release(&self.lock, fence).map(drop).map_err(|_| ClientFailure);
             }
             sleep(STEP * 4);
         }

@@ -27,14 +27,14 @@ struct Scenario {
     what: &'static str,
     /// It happens once for this many kills.
     rarity: usize,
-    allowed: Allowed,
+    allowed: AllowedCost,
     /// None if the fault did not hit what it should.
     happen: fn(&mut Trial) -> Option<Account>,
 }
 
 /// What a fault may cost.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Allowed {
+enum AllowedCost {
     /// No grant is lost anywhere.
     Nothing,
     /// Clients of the node that has the fault lose their grants, and the next one is in after the
@@ -44,7 +44,7 @@ enum Allowed {
     All,
 }
 
-use Allowed::{All, Grants, Nothing};
+use AllowedCost::{All, Grants, Nothing};
 
 const SCENARIOS: [Scenario; 18] = [
     Scenario::new("kill -9 of the leader", 1, Grants, |trial| {
@@ -103,7 +103,7 @@ impl Scenario {
     const fn new(
         what: &'static str,
         rarity: usize,
-        allowed: Allowed,
+        allowed: AllowedCost,
         happen: fn(&mut Trial) -> Option<Account>,
     ) -> Self {
         Self { what, rarity, allowed, happen }

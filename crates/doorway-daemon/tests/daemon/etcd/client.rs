@@ -92,9 +92,9 @@ pub(crate) fn fields(mut bytes: &[u8]) -> Vec<Field> {
 
 /// A message that was received.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Received(pub(crate) Vec<u8>);
+pub(crate) struct ReceivedMessage(pub(crate) Vec<u8>);
 
-impl Received {
+impl ReceivedMessage {
     /// The number in a field; 0 if it is not there.
     pub(crate) fn int(&self, number: u32) -> i64 {
         let found = fields(&self.0).into_iter().find_map(|field| match field {
@@ -192,7 +192,7 @@ impl Grpc {
     }
 
     /// Make a call with one message.
-    pub(crate) fn call(&self, path: &str, fields: &[Field]) -> Result<Received, Failure> {
+    pub(crate) fn call(&self, path: &str, fields: &[Field]) -> Result<ReceivedMessage, Failure> {
         self.call_with(path, &[], fields)
     }
 
@@ -201,7 +201,7 @@ impl Grpc {
         path: &str,
         headers: &[(&str, &str)],
         fields: &[Field],
-    ) -> Result<Received, Failure> {
+    ) -> Result<ReceivedMessage, Failure> {
         let mut stream = self.open(path, headers);
         stream.send(fields);
         let first = stream.next()?;
@@ -237,7 +237,7 @@ impl Stream {
     }
 
     /// The next message; none if the call has ended well.
-    pub(crate) fn next(&mut self) -> Result<Option<Received>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<ReceivedMessage>, Failure> {
         let runtime = Arc::clone(&self.runtime);
         let next = async { timeout(PATIENCE, self.receive()).await };
         runtime.block_on(next).expect("an answer in time")
@@ -249,7 +249,7 @@ impl Stream {
         runtime.block_on(async { timeout(time, self.receive()).await.is_err() })
     }
 
-    async fn receive(&mut self) -> Result<Option<Received>, Failure> {
+    async fn receive(&mut self) -> Result<Option<ReceivedMessage>, Failure> {
         let gone = |error: h2::Error| (0, format!("the stream has ended: {error}"));
         if let Some(response) = &mut self.response {
             let body = response.await.map_err(gone)?.into_body();
@@ -262,7 +262,7 @@ impl Stream {
                 if self.buffer.len() >= 5 + length {
                     let message = self.buffer[5..5 + length].to_vec();
                     self.buffer.drain(..5 + length);
-                    return Ok(Some(Received(message)));
+                    return Ok(Some(ReceivedMessage(message)));
                 }
             }
             match body.data().await {
@@ -293,7 +293,7 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 /// Check that a call failed with this code, and with all these parts in its sentence.
-pub(crate) fn fails(outcome: Result<Received, Failure>, code: u16, parts: &[&str]) {
+pub(crate) fn fails(outcome: Result<ReceivedMessage, Failure>, code: u16, parts: &[&str]) {
     let (failed, text) = outcome.expect_err("it fails");
     assert_eq!(failed, code, "{text}");
     for part in parts {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::client::{Grpc, Received, Stream, bytes, fails, inside, int, queue_txn};
+use super::client::{Grpc, ReceivedMessage, Stream, bytes, fails, inside, int, queue_txn};
 use crate::server::Server;
 
 const TXN: &str = "etcdserverpb.KV/Txn";
@@ -14,7 +14,7 @@ const LOCK: &str = "v3lockpb.Lock/Lock";
 const UNLOCK: &str = "v3lockpb.Lock/Unlock";
 
 /// The range by which a waiting client looks for its predecessor.
-fn predecessor(grpc: &Grpc, lock: &str, created: i64) -> Result<Received, (u16, String)> {
+fn predecessor(grpc: &Grpc, lock: &str, created: i64) -> Result<ReceivedMessage, (u16, String)> {
     let fields = [
         bytes(1, format!("{lock}/")),
         bytes(2, format!("{lock}0")),

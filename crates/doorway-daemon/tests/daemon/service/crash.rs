@@ -118,14 +118,14 @@ impl Daemon {
 }
 
 /// A session that a client remembers.
-struct Remembered {
+struct RememberedSession {
     client: Client,
     session: SessionId,
     secret: Secret,
     ttl_ms: u32,
 }
 
-impl Remembered {
+impl RememberedSession {
     fn open(daemon: &Daemon, ttl_ms: u32) -> Self {
         let mut client = daemon.client();
         let (session, secret) =
@@ -155,7 +155,7 @@ impl Remembered {
 #[test]
 fn after_a_crash_holders_come_back_before_another_client_enters() {
     let mut daemon = Daemon::start();
-    let mut holder = Remembered::open(&daemon, 10_000);
+    let mut holder = RememberedSession::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
     daemon.crash();
     let mut other = daemon.session();
@@ -171,7 +171,7 @@ fn after_a_crash_holders_come_back_before_another_client_enters() {
 #[test]
 fn a_client_that_cannot_prove_its_session_gets_nothing_back() {
     let mut daemon = Daemon::start();
-    let mut holder = Remembered::open(&daemon, 10_000);
+    let mut holder = RememberedSession::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
     daemon.crash();
     let secret = holder.secret;
@@ -179,7 +179,7 @@ fn a_client_that_cannot_prove_its_session_gets_nothing_back() {
     assert_eq!(holder.resume(&daemon, vec![claim("a", fence)]), Err(Code::Gone));
     // A session that never held anything cannot claim anything, but continues.
     let mut other =
-        Remembered { session: SessionId(77), secret, ttl_ms: 500, client: daemon.client() };
+        RememberedSession { session: SessionId(77), secret, ttl_ms: 500, client: daemon.client() };
     let claimed = claim("a", fence);
     let permit = Claim { permits: Some(2), ..claim("b", fence) };
     let claims = vec![claimed.clone(), permit];
@@ -193,7 +193,7 @@ fn a_client_that_cannot_prove_its_session_gets_nothing_back() {
 #[test]
 fn after_a_crash_a_holder_is_awaited_until_its_timeout() {
     let mut daemon = Daemon::start();
-    let mut holder = Remembered::open(&daemon, 700);
+    let mut holder = RememberedSession::open(&daemon, 700);
     let fence = holder.client.acquire("a");
     let killed = Instant::now();
     daemon.crash();
@@ -304,7 +304,7 @@ fn of_two_nodes_that_start_at_once_one_serves() {
 #[test]
 fn a_second_crash_forgets_no_holder() {
     let mut daemon = Daemon::start();
-    let mut holder = Remembered::open(&daemon, 10_000);
+    let mut holder = RememberedSession::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
     daemon.crash();
     assert_eq!(daemon.status().reclaiming_ms, None);
@@ -321,7 +321,7 @@ fn a_second_crash_forgets_no_holder() {
 #[test]
 fn a_stop_after_a_crash_forgets_no_holder() {
     let mut daemon = Daemon::start();
-    let mut holder = Remembered::open(&daemon, 10_000);
+    let mut holder = RememberedSession::open(&daemon, 10_000);
     let fence = holder.client.acquire("a");
     daemon.crash();
     daemon.restart();

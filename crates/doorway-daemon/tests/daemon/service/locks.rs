@@ -3,7 +3,7 @@
 use doorway_daemon::service::EventKind;
 use doorway_node::RuleConfig;
 use doorway_protocol::{Ask, Code, Mode, NamePattern, Reply, Request, Wait};
-use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
+use doorway_sessions::principal::{PatternRights, Principal, Right, Rights};
 
 use super::client::{ask, name};
 use crate::common::settings::settings;
@@ -286,7 +286,7 @@ fn a_page_is_filled_with_visible_locks() {
         client.granted(asked);
     }
     let may = vec![Right::Inspect];
-    let rights = Rights(vec![Allowed { pattern: NamePattern::new("b/*"), may }]);
+    let rights = Rights(vec![PatternRights { pattern: NamePattern::new("b/*"), may }]);
     let principal = Principal { name: "client eye".into(), uid: None, rights };
     let page = server.service.list(&principal, "", None);
     let names: Vec<_> = page.locks.iter().map(|line| line.lock.clone()).collect();

@@ -12,7 +12,7 @@ use doorway_protocol::{
     Claim, ClientInfo, Code, Frames, Greeting, Hello, MAGIC, Mode, NamePattern, Opening, Reply,
     Request, VERSIONS, Wait, put,
 };
-use doorway_sessions::principal::{Allowed, Principal, Right, Rights};
+use doorway_sessions::principal::{PatternRights, Principal, Right, Rights};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::runtime::Runtime;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -40,7 +40,7 @@ fn identify(proof: Proof<'_>) -> Option<Principal> {
         Proof::Token("let-me-see") => ("client eye", vec![Right::Acquire, Right::Inspect]),
         _ => return None,
     };
-    let rights = Rights(vec![Allowed { pattern: NamePattern::new("ci/*"), may }]);
+    let rights = Rights(vec![PatternRights { pattern: NamePattern::new("ci/*"), may }]);
     Some(Principal { name: name.into(), uid: None, rights })
 }
 

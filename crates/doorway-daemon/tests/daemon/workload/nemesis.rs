@@ -20,7 +20,7 @@ use crate::common::until;
 const CLIENTS: usize = 2;
 
 /// A fault to be undone, and when.
-struct Due {
+struct PendingUndo {
     at: Instant,
     what: Undo,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Nemesis<'a> {
     clients: Vec<Option<Child>>,
     shared: PathBuf,
     fenced: bool,
-    due: Vec<Due>,
+    due: Vec<PendingUndo>,
     random: u64,
     tally: Tally,
 }
@@ -179,13 +179,13 @@ impl<'a> Nemesis<'a> {
     }
 
     fn after(&mut self, time: Duration, what: Undo) {
-        self.due.push(Due { at: Instant::now() + time, what });
+        self.due.push(PendingUndo { at: Instant::now() + time, what });
     }
 
     /// Undo what is due.
     fn undo(&mut self, now: Instant) {
-        let due: Vec<Due> = self.due.extract_if(.., |due| due.at <= now).collect();
-        for Due { what, .. } in due {
+        let due: Vec<PendingUndo> = self.due.extract_if(.., |due| due.at <= now).collect();
+        for PendingUndo { what, .. } in due {
             match what {
                 // It may have been killed meanwhile, and then another one runs.
                 Undo::WakeClient(client) => {

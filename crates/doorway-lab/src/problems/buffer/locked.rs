@@ -16,7 +16,7 @@ use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
 
 /// Producers that share a lock.
 #[derive(Clone, Debug)]
-pub(super) struct Locked {
+pub(super) struct LockedBuffer {
     algorithm: AnyAlgorithm,
     group: Arc<Group>,
     capacity: u64,
@@ -25,7 +25,7 @@ pub(super) struct Locked {
     faults: Faults,
 }
 
-impl Locked {
+impl LockedBuffer {
     /// Producers that use this algorithm, or why they cannot.
     pub(super) fn new(
         algorithm: AnyAlgorithm,
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-impl Exchange for Locked {
+impl Exchange for LockedBuffer {
     type State = State;
     type Body = Body;
 

@@ -22,7 +22,7 @@ use doorway_search::{Report, explore_on};
 pub use doorway_search::Outcome;
 pub use pace::items_per_delay;
 
-use super::exchange::{Action, Exchange, Faults, Searched};
+use super::exchange::{Action, Exchange, ExchangeSystem, Faults};
 use crate::{AnyAlgorithm, Trace};
 
 /// How several producers agree on the free places of a buffer.
@@ -167,20 +167,23 @@ impl Buffer {
         }
         let items = self.items.unwrap_or(ITEMS);
         Ok(match variant {
-            Variant::Pair => task.run(&Searched(pair::Pair { capacity, faults })),
+            Variant::Pair => task.run(&ExchangeSystem(pair::Pair { capacity, faults })),
             Variant::Split => {
                 let split = split::Split::new(producers, capacity, faults).ok_or_else(|| {
                     format!("{capacity} places cannot be split among {producers} producers")
                 })?;
-                task.run(&Searched(split))
+                task.run(&ExchangeSystem(split))
             }
-            Variant::Token => task.run(&Searched(token::Token { producers, capacity, faults })),
+            Variant::Token => {
+                task.run(&ExchangeSystem(token::Token { producers, capacity, faults }))
+            }
             Variant::Locked => {
-                let locked = locked::Locked::new(self.lock, producers, capacity, items, faults)?;
-                task.run(&Searched(locked))
+                let locked =
+                    locked::LockedBuffer::new(self.lock, producers, capacity, items, faults)?;
+                task.run(&ExchangeSystem(locked))
             }
             Variant::Naive => {
-                task.run(&Searched(naive::Naive { producers, capacity, items, faults }))
+                task.run(&ExchangeSystem(naive::Naive { producers, capacity, items, faults }))
             }
         })
     }
@@ -190,7 +193,7 @@ impl Buffer {
 trait Task {
     type Output;
 
-    fn run<X>(self, searched: &Searched<X>) -> Self::Output
+    fn run<X>(self, searched: &ExchangeSystem<X>) -> Self::Output
     where
         X: Exchange + Sync,
         X::State: Send + Sync,
@@ -205,7 +208,7 @@ struct Search {
 impl Task for Search {
     type Output = Finding;
 
-    fn run<X>(self, searched: &Searched<X>) -> Finding
+    fn run<X>(self, searched: &ExchangeSystem<X>) -> Finding
     where
         X: Exchange + Sync,
         X::State: Send + Sync,
@@ -224,7 +227,7 @@ struct Walk {
 impl Task for Walk {
     type Output = Trace;
 
-    fn run<X: Exchange>(self, searched: &Searched<X>) -> Trace {
+    fn run<X: Exchange>(self, searched: &ExchangeSystem<X>) -> Trace {
         searched.trace(self.title, &searched.walk(self.seed, self.steps))
     }
 }
@@ -237,7 +240,7 @@ struct Draw<'a> {
 impl Task for Draw<'_> {
     type Output = Trace;
 
-    fn run<X: Exchange>(self, searched: &Searched<X>) -> Trace {
+    fn run<X: Exchange>(self, searched: &ExchangeSystem<X>) -> Trace {
         searched.trace(self.title, self.actions)
     }
 }

@@ -37,9 +37,9 @@ fn late(info: &Info) -> Case {
 }
 
 /// How many settled worlds such a group has.
-struct Settled;
+struct SettledCount;
 
-impl Task for Settled {
+impl Task for SettledCount {
     type Output = usize;
 
     fn run<A: Algorithm>(self) -> usize {
@@ -72,7 +72,7 @@ const LATE: [(&str, usize); 6] = [
 #[test]
 fn messages_that_arrive_too_late_are_settled_away() {
     for (name, expected) in LATE.into_iter().filter(|(name, _)| listed(name)) {
-        let count = algorithms::with(name, Settled).expect("a name");
+        let count = algorithms::with(name, SettledCount).expect("a name");
         assert_eq!(count, expected, "{name}");
     }
 }

@@ -280,9 +280,9 @@ fn one_pass_leads_to_finitely_many_settled_worlds() {
 
 /// A wrong way to settle: the numbers in requests under way are replaced by their ranks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Ranked;
+struct RankedNumbers;
 
-impl Spoil for Ranked {
+impl Spoil for RankedNumbers {
     type Of = RicartAgrawala;
 
     fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
@@ -300,9 +300,9 @@ impl Spoil for Ranked {
 
 /// A wrong way to settle: the numbers of nodes are rebased, but not those in requests under way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Forgotten;
+struct ForgottenMail;
 
-impl Spoil for Forgotten {
+impl Spoil for ForgottenMail {
     type Of = RicartAgrawala;
 
     fn settle(group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
@@ -317,9 +317,9 @@ impl Spoil for Forgotten {
 
 /// A wrong way to settle: the first request is dropped, although no node has served it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Dropped;
+struct DroppedRequest;
 
-impl Spoil for Dropped {
+impl Spoil for DroppedRequest {
     type Of = SuzukiKasami;
 
     fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
@@ -333,9 +333,9 @@ fn wrong_ways_to_settle_are_found() {
     let case = Case::new(&[2, 2], Channel::Unordered);
     let nearest = || Nearest(&case, 3000);
     for (spoil, result) in [
-        ("ranked", nearest().run::<Spoiled<Ranked>>()),
-        ("forgotten", nearest().run::<Spoiled<Forgotten>>()),
-        ("dropped", nearest().run::<Spoiled<Dropped>>()),
+        ("ranked", nearest().run::<Spoiled<RankedNumbers>>()),
+        ("forgotten", nearest().run::<Spoiled<ForgottenMail>>()),
+        ("dropped", nearest().run::<Spoiled<DroppedRequest>>()),
     ] {
         assert!(result.is_err(), "{spoil}");
     }
@@ -344,7 +344,8 @@ fn wrong_ways_to_settle_are_found() {
 /// The search meets a world in which a node waits for an answer to the dropped request.
 #[test]
 fn a_violation_that_only_settling_causes_is_not_reported_as_one() {
-    let world = Case::new(&[FOREVER, FOREVER], Channel::Unordered).world::<Spoiled<Dropped>>();
+    let world =
+        Case::new(&[FOREVER, FOREVER], Channel::Unordered).world::<Spoiled<DroppedRequest>>();
     let report = Check::new(&world, 1000).run();
     assert_eq!(report.verdict, Verdict::Unconfirmed { steps: 1 });
 }

@@ -80,9 +80,9 @@ fn pointers_lead_to_the_token_and_queues_hold_each_neighbour_once() {
 
 /// Whether the node has been inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Visited(bool);
+struct VisitMark(bool);
 
-impl Watch for Visited {
+impl Watch for VisitMark {
     type Note = ();
 
     fn new(me: NodeId, _group: &Group, start: &Start) -> Self {
@@ -111,7 +111,7 @@ fn permissions(world: &World) -> Option<String> {
         });
         let has = |one, two| usize::from(state(one).permitted_by(two));
         let permissions = between.count() + has(one, two) + has(two, one);
-        let used = [one, two].into_iter().any(|node| watch_of::<Visited>(world, node).0);
+        let used = [one, two].into_iter().any(|node| watch_of::<VisitMark>(world, node).0);
         (permissions > 1 || (used && permissions == 0))
             .then(|| format!("nodes {one} and {two} have {permissions} permissions"))
     })
@@ -120,7 +120,7 @@ fn permissions(world: &World) -> Option<String> {
 #[test]
 fn each_pair_has_one_permission() {
     let fresh = Shape::default();
-    let visited = || AnyAlgorithm::of::<CarvalhoRoucairol>().watched::<Visited>();
+    let visited = || AnyAlgorithm::of::<CarvalhoRoucairol>().watched::<VisitMark>();
     for asks in [&[3, 3][..], &[2, 2, 2]] {
         holds(&search(&world(visited(), &fresh, asks), permissions));
     }

@@ -92,9 +92,9 @@ fn a_node_enters_at_most_once_before_it_answers_a_request() {
 
 /// Learns numbers only from the requests it receives, as printed: LOCKED carries none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Unlearned;
+struct UnlearnedNumbers;
 
-impl Spoil for Unlearned {
+impl Spoil for UnlearnedNumbers {
     type Of = Maekawa;
 
     fn hears(&mut self, _from: NodeId, message: maekawa::Message) -> Option<maekawa::Message> {
@@ -111,7 +111,7 @@ impl Spoil for Unlearned {
 fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
     let asks = [2, 2, 2, 0];
-    let printed = served::world::<Spoiled<Unlearned>>(sets, &asks);
+    let printed = served::world::<Spoiled<UnlearnedNumbers>>(sets, &asks);
     let printed = search(&printed, served::at_most::<2>);
     let repaired = search(&served::world::<Maekawa>(sets, &asks), served::at_most::<2>);
     for found in [printed, repaired] {
@@ -132,7 +132,7 @@ fn nodes_that_receive_no_requests_overtake_without_bound_unless_locked_carries_n
         ([0, 3, 3, 3], served::at_most::<6>, served::at_most::<5>),
     ];
     for (asks, enough, too_few) in claims {
-        let printed = || served::world::<Spoiled<Unlearned>>(star, &asks);
+        let printed = || served::world::<Spoiled<UnlearnedNumbers>>(star, &asks);
         holds(&search(&printed(), enough));
         broken(&search(&printed(), too_few), "were served");
         holds(&search(&served::world::<Maekawa>(star, &asks), served::at_most::<3>));

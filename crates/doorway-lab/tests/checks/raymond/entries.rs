@@ -84,11 +84,11 @@ fn k_entries_save_messages_while_a_node_stays_inside() {
 
 /// Two algorithms side by side, which must behave the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Both(RicartAgrawala, RaymondK);
+struct AlgorithmPair(RicartAgrawala, RaymondK);
 
 type Pair = (ricart_agrawala::Message, Message);
 
-impl Both {
+impl AlgorithmPair {
     fn compare(
         out: &mut Effects<Pair>,
         one: &Effects<ricart_agrawala::Message>,
@@ -108,7 +108,7 @@ impl Both {
     }
 }
 
-impl Algorithm for Both {
+impl Algorithm for AlgorithmPair {
     type Message = Pair;
 
     const INFO: Info = RaymondK::INFO;
@@ -150,7 +150,7 @@ impl Algorithm for Both {
 #[test]
 fn with_one_permit_it_behaves_like_ricart_and_agrawala() {
     let quiet = Start::default();
-    let count = worlds::<Both>(&permits(1, 1), &quiet, Channel::Unordered, &[2, 2, 1]);
+    let count = worlds::<AlgorithmPair>(&permits(1, 1), &quiet, Channel::Unordered, &[2, 2, 1]);
     let alone = worlds::<RicartAgrawala>(&Shape::default(), &quiet, Channel::Unordered, &[2, 2, 1]);
     assert_eq!(count, alone);
 }

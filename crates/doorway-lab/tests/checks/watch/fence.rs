@@ -34,15 +34,15 @@ trait Fault: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 
 /// Fences with a flaw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Bent<F>(Fences, PhantomData<F>);
+struct BentFences<F>(Fences, PhantomData<F>);
 
-impl<F> AsRef<Fences> for Bent<F> {
+impl<F> AsRef<Fences> for BentFences<F> {
     fn as_ref(&self) -> &Fences {
         &self.0
     }
 }
 
-impl<F: Fault> Watch for Bent<F> {
+impl<F: Fault> Watch for BentFences<F> {
     type Note = u64;
 
     fn new(me: NodeId, group: &Group, start: &Start) -> Self {
@@ -136,8 +136,8 @@ impl Fault for OneClock {
 /// Two nodes that do not know of each other's entry may have the same clock.
 #[test]
 fn a_clock_alone_gives_two_permits_one_fence() {
-    let first = watched::<RaymondK, Bent<OneClock>>(&permits(2, 1), &[1, 1]);
-    let found = search(&first, check::<Bent<OneClock>>);
+    let first = watched::<RaymondK, BentFences<OneClock>>(&permits(2, 1), &[1, 1]);
+    let found = search(&first, check::<BentFences<OneClock>>);
     assert_eq!(steps(&found), Some(2), "{found:?}");
 }
 
@@ -149,9 +149,9 @@ impl Fault for Deaf {
 
 #[test]
 fn a_clock_that_ignores_messages_breaks_fences() {
-    let permission = find::<RicartAgrawala, Bent<Deaf>>(&[1, 1]);
-    let token = find::<NaimiTrehel, Bent<Deaf>>(&[1, 1]);
-    let quorum = find::<Maekawa, Bent<Deaf>>(&[1, 1]);
+    let permission = find::<RicartAgrawala, BentFences<Deaf>>(&[1, 1]);
+    let token = find::<NaimiTrehel, BentFences<Deaf>>(&[1, 1]);
+    let quorum = find::<Maekawa, BentFences<Deaf>>(&[1, 1]);
     for found in [permission, token, quorum] {
         let why = complaint(&found);
         assert!(why.contains("is inside with fence 1, but"), "{why}");
@@ -168,9 +168,9 @@ impl Fault for Forgetful {
 /// node knows all grants and the algorithm has no numbers.
 #[test]
 fn a_forgotten_clock_breaks_fences() {
-    assert!(steps(&find::<Central, Bent<Forgetful>>(&[2, 2])).is_some());
-    assert!(steps(&find::<WeightedMajority, Bent<Forgetful>>(&[2, 2])).is_some());
-    assert_eq!(steps(&find::<RicartAgrawala, Bent<Forgetful>>(&[2, 2])), None);
+    assert!(steps(&find::<Central, BentFences<Forgetful>>(&[2, 2])).is_some());
+    assert!(steps(&find::<WeightedMajority, BentFences<Forgetful>>(&[2, 2])).is_some());
+    assert_eq!(steps(&find::<RicartAgrawala, BentFences<Forgetful>>(&[2, 2])), None);
 }
 
 /// The last fence of a node that crashes inside is lost. Only a number of the view, above the

@@ -72,9 +72,9 @@ impl Task for Begin<'_> {
 }
 
 /// What must be so in every view.
-fn check(rule: &RuleConfig, view: &[String]) -> Arranged {
+fn check(rule: &RuleConfig, view: &[String]) -> ViewArrangement {
     let arranged = arrange(rule, view).unwrap();
-    let Arranged { info, group, deviation, .. } = &arranged;
+    let ViewArrangement { info, group, deviation, .. } = &arranged;
     assert_eq!(group.size() as usize, view.len());
     let instead = matches!(deviation, Some(Deviation::Majority(_)));
     assert_eq!(info.name, if instead { MAJORITY } else { &rule.algorithm });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_protocol::{Fence, Name};
 
-use super::{Keeper, Kind, Now, Orphan, Output, Stage, Wanted};
+use super::{ClockTimes, Keeper, Kind, Orphan, Output, Stage, WantedHold};
 use crate::members::command::{Command, RecordError};
 use crate::members::holds::{HoldId, longer};
 use crate::members::record::MemberId;
@@ -30,7 +30,7 @@ impl Keeper {
         let known = self.wanted.get(&grant);
         let earlier = known.is_some_and(|known| known.held || known.earlier);
         let length_ms = known.map_or(length_ms, |known| longer(known.length_ms, length_ms));
-        self.wanted.insert(grant, Wanted { length_ms, held: false, earlier });
+        self.wanted.insert(grant, WantedHold { length_ms, held: false, earlier });
     }
 
     /// The membership is over: clients have lost what they hold. Holds that the group keeps become
@@ -54,18 +54,19 @@ impl Keeper {
 
     /// Note which holds are orphans. Before all holds are known that precede the record, a length
     /// may not be the last one.
-    pub(super) fn look_at_orphans(&mut self, now: Now, out: &mut Vec<Output>) {
+    pub(super) fn look_at_orphans(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         if self.holds.added() < self.record.holds {
             return;
         }
         let orphans = self.holds.orphans(&self.record).map(|(id, _)| id);
         let since = |id: &HoldId| self.orphans.get(id).copied().unwrap_or(now);
-        let orphans: BTreeMap<HoldId, Now> = orphans.map(|id| (id.clone(), since(id))).collect();
+        let orphans: BTreeMap<HoldId, ClockTimes> =
+            orphans.map(|id| (id.clone(), since(id))).collect();
         if orphans == self.orphans {
             return;
         }
         self.orphans = orphans;
-        let orphan = |(id, since): (&HoldId, &Now)| {
+        let orphan = |(id, since): (&HoldId, &ClockTimes)| {
             let hold = *self.holds.get(id)?;
             Some(Orphan { id: id.clone(), hold, since: *since })
         };
@@ -74,7 +75,7 @@ impl Keeper {
 
     /// Ask for the holds that clients of this process are to have, and drop all others that this
     /// member has: a command without an answer may have been applied late.
-    pub(super) fn keep_holds(&mut self, now: Now, id: MemberId, out: &mut Vec<Output>) {
+    pub(super) fn keep_holds(&mut self, now: ClockTimes, id: MemberId, out: &mut Vec<Output>) {
         let missing = self.wanted.iter().filter(|(_, wanted)| !wanted.held);
         let missing: Vec<_> =
             missing.map(|(grant, wanted)| (grant.clone(), wanted.length_ms)).collect();
@@ -91,7 +92,7 @@ impl Keeper {
     }
 
     /// Drop the holds that clients have given up.
-    pub(super) fn drop_given_up(&mut self, now: Now, out: &mut Vec<Output>) {
+    pub(super) fn drop_given_up(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
         let id = self.id();
         let mut drops = BTreeSet::new();
         for ((name, fence), member) in &self.given_up {
@@ -112,8 +113,8 @@ impl Keeper {
     }
 
     /// Propose to drop the orphans whose time has passed.
-    pub(super) fn drop_orphans(&mut self, now: Now, out: &mut Vec<Output>) {
-        let over = |(id, since): (&HoldId, &Now)| {
+    pub(super) fn drop_orphans(&mut self, now: ClockTimes, out: &mut Vec<Output>) {
+        let over = |(id, since): (&HoldId, &ClockTimes)| {
             let length = self.holds.get(id)?.length()?;
             now.left(*since, length).is_zero().then(|| id.clone())
         };

@@ -24,11 +24,11 @@ pub(crate) struct Processes {
     scratch: Scratch,
     plan: Plan,
     members: Vec<(String, String)>,
-    nodes: Vec<Option<Running>>,
+    nodes: Vec<Option<RunningProcess>>,
     starts: u64,
 }
 
-struct Running {
+struct RunningProcess {
     child: Child,
     stdout: BufReader<ChildStdout>,
 }
@@ -78,7 +78,7 @@ impl Processes {
         command.arg(format!("seed={}", self.starts));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        self.nodes[node] = Some(Running { child, stdout });
+        self.nodes[node] = Some(RunningProcess { child, stdout });
     }
 
     pub(crate) fn start_all(&mut self) {

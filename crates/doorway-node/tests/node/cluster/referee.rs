@@ -18,11 +18,11 @@ pub(crate) type Permits = fn(&str) -> usize;
 
 /// Sees all entries of all processes.
 pub(crate) struct Referee {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<RefereeState>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct RefereeState {
     book: Book,
     /// How many clients of each node still report.
     reporting: BTreeMap<String, usize>,
@@ -31,7 +31,7 @@ struct Seen {
 impl Referee {
     pub(crate) fn listen(path: &Path, permits: Permits) -> Self {
         let listener = UnixListener::bind(path).unwrap();
-        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let seen: Arc<Mutex<RefereeState>> = Arc::default();
         let shared = Arc::clone(&seen);
         thread::spawn(move || {
             for (number, stream) in (0..).zip(listener.incoming()) {
@@ -82,7 +82,7 @@ fn until(goal: &str, reached: impl Fn() -> bool) {
 }
 
 /// Record what one client reports, until it ends. Its entries end with it.
-fn follow(number: u64, stream: UnixStream, seen: &Mutex<Seen>, permits: Permits) {
+fn follow(number: u64, stream: UnixStream, seen: &Mutex<RefereeState>, permits: Permits) {
     let mut write = stream.try_clone().unwrap();
     let mut node = None;
     for line in BufReader::new(stream).lines() {

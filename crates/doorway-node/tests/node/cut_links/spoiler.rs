@@ -47,7 +47,7 @@ pub(crate) async fn spoil(listener: TcpListener, target: String, tally: Arc<Tall
         let Ok(far) = TcpStream::connect(&target).await else { continue };
         near.set_nodelay(true).unwrap();
         far.set_nodelay(true).unwrap();
-        let between = Between { near, far, tally: Arc::clone(&tally) };
+        let between = Forwarder { near, far, tally: Arc::clone(&tally) };
         let fate = match dice.next_u32() % 16 {
             0 => Fate::Mute([true, false]),
             1 => Fate::Mute([false, true]),
@@ -67,13 +67,13 @@ pub(crate) async fn spoil(listener: TcpListener, target: String, tally: Arc<Tall
 }
 
 /// The two ends of a connection: towards the node that dialled, and towards the other.
-struct Between {
+struct Forwarder {
     near: TcpStream,
     far: TcpStream,
     tally: Arc<Tally>,
 }
 
-impl Between {
+impl Forwarder {
     /// Forward everything while it is calm, then this many bytes more; then the connection meets
     /// its fate.
     async fn run(mut self, calm: Instant, mut bytes: usize, fate: Fate) {

@@ -7,14 +7,14 @@ use doorway_node::{AcquireError, Node, OwnedGuard};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::network::Simulated;
+use super::network::SimulatedNetwork;
 use super::plan::Dice;
 use super::stage::Stage;
 
 /// Run a node from one start to its end.
 pub(crate) async fn live(stage: Arc<Stage>, me: usize) -> turmoil::Result {
     let start = stage.starts(me);
-    let node = Node::start_on(Simulated, stage.config(me, start)).await?;
+    let node = Node::start_on(SimulatedNetwork, stage.config(me, start)).await?;
     let mut clients = JoinSet::new();
     for number in 0..stage.plan.clients {
         let dice = Dice::new(stage.plan.seed ^ (me as u64 + 1) << 56 ^ start << 48 ^ number << 40);

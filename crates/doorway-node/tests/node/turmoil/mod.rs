@@ -28,9 +28,9 @@ fn seeds() -> Range<u64> {
 }
 
 /// Prints the seed that was running if the test panics.
-struct Named(u64);
+struct SeedPrinter(u64);
 
-impl Drop for Named {
+impl Drop for SeedPrinter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("DOORWAY_SEED={} shows it again", self.0);
@@ -40,7 +40,7 @@ impl Drop for Named {
 
 fn run_part(part: u64) {
     for seed in seeds().filter(|seed| seed % PARTS == part) {
-        let _named = Named(seed);
+        let _named = SeedPrinter(seed);
         let [first, second] =
             [(); 2].map(|()| run::run(seed).unwrap_or_else(|wrong| panic!("{wrong}")));
         let same = first.iter().zip(&second).take_while(|(one, two)| one == two).count();

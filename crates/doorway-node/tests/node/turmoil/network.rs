@@ -10,9 +10,9 @@ use turmoil::net::{TcpListener, TcpStream};
 pub(crate) const PORT: u16 = 7400;
 
 /// The network of the simulation that runs on this thread.
-pub(crate) struct Simulated;
+pub(crate) struct SimulatedNetwork;
 
-impl Network for Simulated {
+impl Network for SimulatedNetwork {
     type Stream = TcpStream;
     type Listener = TcpListener;
 

@@ -46,12 +46,12 @@ pub(crate) struct Plan {
 pub(crate) struct Fault {
     pub(crate) from: Duration,
     pub(crate) to: Duration,
-    pub(crate) what: What,
+    pub(crate) what: FaultKind,
 }
 
 /// The kinds of faults, with the numbers of nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum FaultKind {
     /// What two nodes send each other is lost.
     Cut(usize, usize),
     /// What the first node sends the second is lost.
@@ -127,12 +127,12 @@ fn faults(dice: &mut Dice, size: usize) -> Vec<Fault> {
         let first = dice.below(size as u64) as usize;
         let second = (first + 1 + dice.below(size as u64 - 1) as usize) % size;
         let what = match dice.below(10) {
-            0 => What::Cut(first, second),
-            1 => What::CutOneWay(first, second),
-            2 | 3 => What::Hold(first, second),
-            4 => What::Slow(first, second, dice.millis(20, 200)),
-            5 | 6 => What::Stop(first),
-            _ => What::PowerCut(first),
+            0 => FaultKind::Cut(first, second),
+            1 => FaultKind::CutOneWay(first, second),
+            2 | 3 => FaultKind::Hold(first, second),
+            4 => FaultKind::Slow(first, second, dice.millis(20, 200)),
+            5 | 6 => FaultKind::Stop(first),
+            _ => FaultKind::PowerCut(first),
         };
         let fault = Fault { from, to, what };
         if !faults.iter().any(|other| fault.collides(other)) {
@@ -155,7 +155,7 @@ impl Fault {
     }
 }
 
-impl What {
+impl FaultKind {
     /// The node that ends.
     fn node(self) -> Option<usize> {
         match self {

@@ -8,7 +8,7 @@ use turmoil::{Builder, Sim};
 
 use super::client::live;
 use super::log::Log;
-use super::plan::{Fault, Plan, What};
+use super::plan::{Fault, FaultKind, Plan};
 use super::stage::{Stage, name};
 
 /// The step of the simulation's time.
@@ -66,14 +66,14 @@ fn unheard(drop: impl FnOnce()) {
 fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
     stage.note(format_args!("{:?} {:?} until {:?}", fault.from, fault.what, fault.to));
     match fault.what {
-        What::Cut(one, two) => sim.partition(name(one), name(two)),
-        What::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
-        What::Hold(one, two) => sim.hold(name(one), name(two)),
-        What::Slow(one, two, latency) => {
+        FaultKind::Cut(one, two) => sim.partition(name(one), name(two)),
+        FaultKind::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
+        FaultKind::Hold(one, two) => sim.hold(name(one), name(two)),
+        FaultKind::Slow(one, two, latency) => {
             sim.set_link_max_message_latency(name(one), name(two), latency);
         }
-        What::Stop(node) => stage.stop(node),
-        What::PowerCut(node) => {
+        FaultKind::Stop(node) => stage.stop(node),
+        FaultKind::PowerCut(node) => {
             let others = || (0..stage.plan.size).filter(|other| *other != node);
             others().for_each(|other| sim.partition(name(node), name(other)));
             unheard(|| sim.crash(name(node)));
@@ -85,12 +85,12 @@ fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
 
 fn end(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
     match fault.what {
-        What::Cut(one, two) => sim.repair(name(one), name(two)),
-        What::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
-        What::Hold(one, two) => sim.release(name(one), name(two)),
-        What::Slow(one, two, _) => {
+        FaultKind::Cut(one, two) => sim.repair(name(one), name(two)),
+        FaultKind::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
+        FaultKind::Hold(one, two) => sim.release(name(one), name(two)),
+        FaultKind::Slow(one, two, _) => {
             sim.set_link_max_message_latency(name(one), name(two), stage.plan.latency);
         }
-        What::Stop(node) | What::PowerCut(node) => unheard(|| sim.bounce(name(node))),
+        FaultKind::Stop(node) | FaultKind::PowerCut(node) => unheard(|| sim.bounce(name(node))),
     }
 }

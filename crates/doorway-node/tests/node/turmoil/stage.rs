@@ -40,12 +40,12 @@ pub(crate) struct Stage {
     scratch: Scratch,
     /// Tell a node to stop.
     stops: Vec<Notify>,
-    now: Mutex<Now>,
+    now: Mutex<StageProgress>,
 }
 
 /// The progress of a simulation.
 #[derive(Default)]
-struct Now {
+struct StageProgress {
     book: Book,
     /// Everything that happened, with its time.
     trace: Vec<String>,
@@ -62,7 +62,7 @@ impl Stage {
     pub(crate) fn new(plan: Plan) -> Self {
         let none = vec![false; plan.size];
         let (starts, finished, stopping) = (vec![0; plan.size], none.clone(), none);
-        let now = Now { starts, finished, stopping, ..Now::default() };
+        let now = StageProgress { starts, finished, stopping, ..StageProgress::default() };
         let stops = (0..plan.size).map(|_| Notify::new()).collect();
         Self { plan, scratch: Scratch::in_memory(), stops, now: Mutex::new(now) }
     }

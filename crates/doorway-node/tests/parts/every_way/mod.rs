@@ -9,7 +9,7 @@ use doorway_core::{Algorithm, Mode};
 use doorway_node::locks::Rule;
 use doorway_search::System;
 
-use parts::{Parts, Turn};
+use parts::{Parts, StepOutcome};
 
 /// A client of the group.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,7 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
             | Event::Leave(client) => (self.clients[usize::from(client)].node as usize, None),
         };
         let turn = parts.step(actor as u32, row[actor], event, message);
-        let Turn { part, sends, grants } = turn.as_ref().as_ref().map_err(String::clone)?;
+        let StepOutcome { part, sends, grants } = turn.as_ref().as_ref().map_err(String::clone)?;
         row[actor] = *part;
         for (to, message) in sends {
             let line = self.line(actor, *to as usize);

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use doorway_core::{Algorithm, NodeId, Start};
-use doorway_node::locks::{ClientId, Lock, LockEffects, Machine, Payload, Rule, Typed};
+use doorway_node::locks::{ClientId, Lock, LockEffects, Machine, Payload, Rule, TypedMachine};
 use rustc_hash::FxHashMap;
 
 use super::{Client, Event};
@@ -13,7 +13,7 @@ use super::{Client, Event};
 /// One node: its lock, its clock as a shard keeps it, and what its clients may still do.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Node<A> {
-    lock: Lock<Typed<A>>,
+    lock: Lock<TypedMachine<A>>,
     clock: u32,
     asks: Vec<u8>,
     /// Grants in a row that passed between clients of this node while another node waited.
@@ -45,22 +45,22 @@ impl<A: Algorithm> Node<A> {
 }
 
 /// The result of a step of a node.
-pub(crate) struct Turn {
+pub(crate) struct StepOutcome {
     pub(crate) part: u32,
     pub(crate) sends: Vec<(u32, u32)>,
     pub(crate) grants: Vec<(u8, u32)>,
 }
 
 type Message = (u32, Payload);
-type Steps = FxHashMap<(u32, Event, Option<u32>), Rc<Result<Turn, String>>>;
+type Steps = FxHashMap<(u32, Event, Option<u32>), Rc<Result<StepOutcome, String>>>;
 
 /// The store of all parts of states.
 pub(crate) struct Parts<'a, A> {
     rule: &'a Rule,
     clients: &'a [Client],
-    nodes: Interned<(u32, Node<A>)>,
-    lines: Interned<Vec<u32>>,
-    messages: Interned<Message>,
+    nodes: Interner<(u32, Node<A>)>,
+    lines: Interner<Vec<u32>>,
+    messages: Interner<Message>,
     steps: Steps,
 }
 
@@ -69,9 +69,9 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         Self {
             rule,
             clients,
-            nodes: Interned::new(),
-            lines: Interned::new(),
-            messages: Interned::new(),
+            nodes: Interner::new(),
+            lines: Interner::new(),
+            messages: Interner::new(),
             steps: FxHashMap::default(),
         }
     }
@@ -119,7 +119,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         part: u32,
         event: Event,
         message: Option<u32>,
-    ) -> Rc<Result<Turn, String>> {
+    ) -> Rc<Result<StepOutcome, String>> {
         if let Some(known) = self.steps.get(&(part, event, message)) {
             return Rc::clone(known);
         }
@@ -134,7 +134,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         part: u32,
         event: Event,
         message: Option<u32>,
-    ) -> Result<Turn, String> {
+    ) -> Result<StepOutcome, String> {
         let mut node = self.node(part).clone();
         let wanted = node.wanted();
         let mut moves = LockEffects::default();
@@ -159,18 +159,18 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         let clock = node.clock;
         let send = |(to, payload): (NodeId, Payload)| (to.0, self.messages.put((clock, payload)));
         let sends = moves.sends.into_iter().map(send).collect();
-        Ok(Turn { part: self.nodes.put((me, node)), sends, grants })
+        Ok(StepOutcome { part: self.nodes.put((me, node)), sends, grants })
     }
 }
 
 /// Begin a lock at a node, as a shard does.
 fn start<A: Algorithm>(
-    lock: &mut Lock<Typed<A>>,
+    lock: &mut Lock<TypedMachine<A>>,
     me: u32,
     rule: &Rule,
     moves: &mut LockEffects,
 ) -> Result<(), String> {
-    let machine = Typed::begin(NodeId(me), &rule.group, &Start::default(), &mut moves.sends);
+    let machine = TypedMachine::begin(NodeId(me), &rule.group, &Start::default(), &mut moves.sends);
     let machine = Box::new(machine.map_err(|fault| fault.to_string())?);
     lock.start(rule, machine, moves).map_err(|fault| fault.to_string())
 }
@@ -214,12 +214,12 @@ fn next(clock: u32, me: u32, rule: &Rule) -> u32 {
 }
 
 /// Values that are stored once, each with its number.
-struct Interned<T> {
+struct Interner<T> {
     numbers: FxHashMap<Rc<T>, u32>,
     values: Vec<Rc<T>>,
 }
 
-impl<T: Eq + Hash> Interned<T> {
+impl<T: Eq + Hash> Interner<T> {
     fn new() -> Self {
         Self { numbers: FxHashMap::default(), values: Vec::new() }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, Event as KeeperEvent, Holds, Keeper, LONGEST_LEASE_MS, Loss, MemberId, Now,
-    Output, PutId, Record, RecordError, Seat, SeatId,
+    Answer, ClockTimes, Command, Event as KeeperEvent, Holds, Keeper, LONGEST_LEASE_MS, Loss,
+    MemberId, Output, PutId, Record, RecordError, Seat, SeatId,
 };
 use doorway_node::{Fence, Name};
 use doorway_search::System;
@@ -35,13 +35,13 @@ impl Rates {
     pub(crate) const FAST: Self = Self { boot: 1085, raw: 1001 };
 
     /// What the clocks show when this many ticks have passed.
-    fn now(self, ticks: u8) -> Now {
+    fn now(self, ticks: u8) -> ClockTimes {
         let at = |rate: u32| {
             Duration::from_millis(
                 u64::from(LEASE_MS / TICKS) * u64::from(ticks) * u64::from(rate) / 1000,
             )
         };
-        Now { boot: at(self.boot), raw: at(self.raw) }
+        ClockTimes { boot: at(self.boot), raw: at(self.raw) }
     }
 }
 
@@ -283,7 +283,7 @@ impl Keepers {
     }
 
     /// What the clocks of a machine show.
-    fn now(&self, world: &World, node: usize) -> Now {
+    fn now(&self, world: &World, node: usize) -> ClockTimes {
         let mut rates = self.setting.rates[node];
         if self.has(Mistake::FastClocks) && node == 0 {
             rates = Rates { boot: 1200, raw: 1200 };
@@ -304,7 +304,7 @@ impl Keepers {
         &self,
         world: &mut World,
         node: usize,
-        now: Now,
+        now: ClockTimes,
         event: KeeperEvent,
     ) -> Result<(), Violation> {
         let Some(process) = &mut world.processes[node] else { return Ok(()) };
@@ -334,7 +334,7 @@ impl Keepers {
                     if self.has(Mistake::LeavesAtOnce)
                         && matches!(why, Loss::Refused(RecordError::Evicted(_)))
                     {
-                        let later = Now { boot: now.boot * 2, raw: now.raw };
+                        let later = ClockTimes { boot: now.boot * 2, raw: now.raw };
                         self.step(world, node, later, KeeperEvent::Tick)?;
                     }
                 }

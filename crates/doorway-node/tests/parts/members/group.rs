@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, Event, GroupState, HoldId, Keeper, MemberId, Now, Output, PutId, Record,
-    SeatId,
+    Answer, ClockTimes, Command, Event, GroupState, HoldId, Keeper, MemberId, Output, PutId,
+    Record, SeatId,
 };
 use doorway_node::{Fence, Name};
 use rand_chacha::ChaCha8Rng;
@@ -56,7 +56,7 @@ enum Mistake {
 
 /// Something that is to happen.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum DueEvent {
     Tick(usize),
     Put(usize, PutId, CommandAt),
     Answer(usize, PutId, Option<usize>),
@@ -99,18 +99,18 @@ struct Process {
 }
 
 impl Process {
-    fn now(&self, time: Duration) -> Now {
+    fn now(&self, time: Duration) -> ClockTimes {
         let passed = time.saturating_sub(self.zero);
         let at = |rate: u64, passed: Duration| passed * rate as u32 / 1000;
         let awake = passed.saturating_sub(self.slept);
-        Now { boot: at(self.boot, passed), raw: at(self.raw, awake) }
+        ClockTimes { boot: at(self.boot, passed), raw: at(self.raw, awake) }
     }
 }
 
 struct Group {
     random: ChaCha8Rng,
     time: Duration,
-    queue: BinaryHeap<Reverse<(Duration, u64, Due)>>,
+    queue: BinaryHeap<Reverse<(Duration, u64, DueEvent)>>,
     number: u64,
     /// All states, in the order in which the store agreed on them.
     states: Vec<GroupState>,
@@ -156,7 +156,7 @@ impl Group {
         for seat in 1..=3 {
             group.start(seat);
         }
-        group.later(Duration::from_secs(20), Due::Fault);
+        group.later(Duration::from_secs(20), DueEvent::Fault);
         group
     }
 
@@ -208,7 +208,7 @@ impl Group {
         Duration::from_millis(from + self.below(to - from))
     }
 
-    fn later(&mut self, after: Duration, due: Due) {
+    fn later(&mut self, after: Duration, due: DueEvent) {
         self.number += 1;
         self.queue.push(Reverse((self.time + after, self.number, due)));
     }
@@ -240,7 +240,7 @@ impl Group {
         });
         let process = self.processes.len() - 1;
         self.tell(process, Event::Holds(Arc::clone(&self.state().holds)));
-        self.later(Duration::ZERO, Due::Tick(process));
+        self.later(Duration::ZERO, DueEvent::Tick(process));
         let leads = self.below(3) > 0;
         self.tell(process, Event::Leads(leads));
         self.tell(process, Event::Reclaimed);
@@ -249,7 +249,7 @@ impl Group {
         let seats: Vec<_> = known.iter().map(|it| SeatId(it.seat as u64)).collect();
         for seat in seats {
             let after = self.millis(1, 300);
-            self.later(after, Due::Up(process, seat));
+            self.later(after, DueEvent::Up(process, seat));
         }
     }
 
@@ -292,14 +292,14 @@ impl Group {
                 }
                 let slow = self.faults && self.below(10) == 0;
                 let after = if slow { self.millis(10, 15_000) } else { self.millis(1, 50) };
-                self.later(after, Due::Put(process, put, self.commands.len() - 1));
+                self.later(after, DueEvent::Put(process, put, self.commands.len() - 1));
             }
             Output::Joined(_) => {
                 let seat = SeatId(self.processes[process].seat as u64);
                 for other in 0..self.processes.len() {
                     if other != process && self.processes[other].alive {
                         let after = self.millis(1, 300);
-                        self.later(after, Due::Up(other, seat));
+                        self.later(after, DueEvent::Up(other, seat));
                     }
                 }
             }
@@ -329,57 +329,57 @@ impl Group {
         }
     }
 
-    fn happen(&mut self, due: Due) {
+    fn happen(&mut self, due: DueEvent) {
         match due {
-            Due::Put(process, put, command) => self.put(process, put, command),
-            Due::Fault => self.fault(),
-            Due::Tick(process)
-            | Due::Answer(process, ..)
-            | Due::Record(process, _)
-            | Due::Holds(process, _)
-            | Due::Up(process, _)
+            DueEvent::Put(process, put, command) => self.put(process, put, command),
+            DueEvent::Fault => self.fault(),
+            DueEvent::Tick(process)
+            | DueEvent::Answer(process, ..)
+            | DueEvent::Record(process, _)
+            | DueEvent::Holds(process, _)
+            | DueEvent::Up(process, _)
                 if !self.processes[process].alive => {}
-            Due::Tick(process)
-            | Due::Answer(process, ..)
-            | Due::Record(process, _)
-            | Due::Holds(process, _)
-            | Due::Up(process, _)
+            DueEvent::Tick(process)
+            | DueEvent::Answer(process, ..)
+            | DueEvent::Record(process, _)
+            | DueEvent::Holds(process, _)
+            | DueEvent::Up(process, _)
                 if self.processes[process].suspended > self.time =>
             {
                 let rest = self.processes[process].suspended.saturating_sub(self.time);
                 self.later(rest, due);
             }
-            Due::Tick(process) => {
-                self.later(TICK, Due::Tick(process));
+            DueEvent::Tick(process) => {
+                self.later(TICK, DueEvent::Tick(process));
                 self.tell(process, Event::Tick);
                 self.ask_hold(process);
                 self.renew_client(process);
             }
-            Due::Answer(process, ..)
+            DueEvent::Answer(process, ..)
                 if self.processes[process].cut > self.time && self.below(4) > 0 =>
             {
                 let rest = self.processes[process].cut.saturating_sub(self.time);
                 let after = self.millis(0, rest.as_millis() as u64 + 1);
                 self.later(after, due);
             }
-            Due::Answer(process, put, answer) => {
+            DueEvent::Answer(process, put, answer) => {
                 let answer = answer.map(|at| self.answers[at].clone());
                 let answer = answer.map(|answer| self.falsify(process, put, answer));
                 self.tell(process, Event::Answer(put, answer));
             }
-            Due::Record(process, at) => {
+            DueEvent::Record(process, at) => {
                 let record = Arc::clone(&self.states[at].record);
                 self.tell(process, Event::Record(record));
             }
             // The store never shows older holds after newer ones.
-            Due::Holds(process, at) => {
+            DueEvent::Holds(process, at) => {
                 if at > self.processes[process].shown {
                     self.processes[process].shown = at;
                     let holds = Arc::clone(&self.states[at].holds);
                     self.tell(process, Event::Holds(holds));
                 }
             }
-            Due::Up(process, seat) => self.tell(process, Event::Up(seat)),
+            DueEvent::Up(process, seat) => self.tell(process, Event::Up(seat)),
         }
     }
 
@@ -418,17 +418,17 @@ impl Group {
             for process in 0..self.processes.len() {
                 let slow = self.faults && self.below(10) == 0;
                 let after = if slow { self.millis(10, 3000) } else { self.millis(1, 30) };
-                self.later(after, Due::Record(process, at));
+                self.later(after, DueEvent::Record(process, at));
                 // A peer may show the record earlier than the own store shows the holds.
                 let more = if slow { self.millis(1, 3000) } else { Duration::ZERO };
-                self.later(after + more, Due::Holds(process, at));
+                self.later(after + more, DueEvent::Holds(process, at));
             }
         }
         self.answers.push(answer);
         let known = !self.faults || self.below(10) > 0;
         let after = self.millis(1, if self.faults { 400 } else { 30 });
         let answer = known.then_some(self.answers.len() - 1);
-        self.later(after, Due::Answer(process, put, answer));
+        self.later(after, DueEvent::Answer(process, put, answer));
     }
 
     /// No member goes while clients may count on it, except in favour of its heir, at which they
@@ -523,7 +523,7 @@ impl Group {
             self.put(process, PutId(u64::MAX), self.commands.len() - 1);
         }
         let after = self.millis(500, 20_000);
-        self.later(after, Due::Fault);
+        self.later(after, DueEvent::Fault);
     }
 
     fn change_lease(&mut self, process: usize, lease_ms: u32) {

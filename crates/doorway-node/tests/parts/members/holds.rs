@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, Command, Event, GroupState, HOLDS_LIMIT, Hold, HoldId, Keeper, MemberId, Now, Output,
-    PutId, RecordError, SeatId,
+    Answer, ClockTimes, Command, Event, GroupState, HOLDS_LIMIT, Hold, HoldId, Keeper, MemberId,
+    Output, PutId, RecordError, SeatId,
 };
 use doorway_node::{Fence, Name};
 use proptest::prelude::*;
@@ -146,7 +146,7 @@ proptest! {
 }
 
 /// A keeper beside a store that answers at once, unless it is silent. Its boot clock runs 8 % fast.
-struct Kept {
+struct KeeperWithStore {
     keeper: Keeper,
     state: GroupState,
     time: Duration,
@@ -155,7 +155,7 @@ struct Kept {
     said: Vec<Output>,
 }
 
-impl Kept {
+impl KeeperWithStore {
     /// A process of the second seat that has just entered.
     fn new(state: GroupState) -> Self {
         let mut kept = Self::waiting(state);
@@ -182,7 +182,7 @@ impl Kept {
     }
 
     fn tell(&mut self, event: Event) {
-        let now = Now { boot: self.time * 108 / 100, raw: self.time };
+        let now = ClockTimes { boot: self.time * 108 / 100, raw: self.time };
         let mut out = Vec::new();
         self.keeper.step(now, event, &mut out);
         let mut answers: Vec<(PutId, Answer)> = Vec::new();
@@ -228,7 +228,7 @@ fn an_orphan_is_dropped_when_its_full_length_has_passed_by_the_slower_clock() {
     let minute = id("a", 1, member);
     state.apply(&hold(&minute, Some(60_000)));
     state.apply(&hold(&id("b", 1, member), None));
-    let mut kept = Kept::new(state);
+    let mut kept = KeeperWithStore::new(state);
     kept.pass(Duration::from_secs(5)); // The time before it is an orphan does not count.
     let command = Command::Leave { id: member };
     kept.state.apply(&command);
@@ -245,7 +245,7 @@ fn an_orphan_is_dropped_when_its_full_length_has_passed_by_the_slower_clock() {
 fn an_orphan_is_not_counted_before_its_length_is_known() {
     let (mut state, member) = seated();
     state.apply(&hold(&id("a", 1, member), Some(1_000)));
-    let mut kept = Kept::new(state.clone());
+    let mut kept = KeeperWithStore::new(state.clone());
     kept.state.apply(&hold(&id("a", 1, member), Some(60_000)));
     kept.state.apply(&Command::Leave { id: member });
     // The record comes from a peer, and the store shows older holds.
@@ -259,7 +259,7 @@ fn an_orphan_is_not_counted_before_its_length_is_known() {
 
 #[test]
 fn a_keeper_asks_until_the_group_keeps_a_hold_and_drops_what_came_late() {
-    let mut kept = Kept::new(seated().0);
+    let mut kept = KeeperWithStore::new(seated().0);
     let own = id("a", 7, kept.member());
     let (name, fence) = (own.name.clone(), own.fence);
     kept.silent = true;
@@ -291,7 +291,7 @@ fn a_promise_of_an_earlier_process_waits_until_the_group_has_room_for_it() {
     let Answer::Joined(earlier) = state.apply(&joining) else { panic!("it may join") };
     let command = enter(&state.record, earlier);
     state.apply(&command);
-    let mut kept = Kept::waiting(state);
+    let mut kept = KeeperWithStore::waiting(state);
     let (name, fence) = (Name::new("a").unwrap(), Fence::new(1, 7));
     kept.tell(Event::Hold { name: name.clone(), fence, length_ms: Some(60_000) });
     kept.tell(Event::Reclaimed);
@@ -313,7 +313,7 @@ fn a_promise_of_an_earlier_process_waits_until_the_group_has_room_for_it() {
 
 #[test]
 fn holds_of_a_membership_that_is_over_are_left_to_the_group() {
-    let mut kept = Kept::new(seated().0);
+    let mut kept = KeeperWithStore::new(seated().0);
     let first = id("a", 7, kept.member());
     let (name, fence) = (first.name.clone(), first.fence);
     kept.tell(Event::Hold { name: name.clone(), fence, length_ms: Some(60_000) });

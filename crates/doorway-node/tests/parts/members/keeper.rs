@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Event, Keeper, Now, Output, PutId, SeatId};
+use doorway_node::members::{Answer, ClockTimes, Command, Event, Keeper, Output, PutId, SeatId};
 
 use super::{LEASE_MS, RULES, founded};
 
@@ -11,7 +11,7 @@ use super::{LEASE_MS, RULES, founded};
 fn puts(keeper: &mut Keeper, ms: u64, event: Event) -> Vec<(PutId, Command)> {
     let at = Duration::from_millis(ms);
     let mut out = Vec::new();
-    keeper.step(Now { boot: at, raw: at }, event, &mut out);
+    keeper.step(ClockTimes { boot: at, raw: at }, event, &mut out);
     let put = |output| match output {
         Output::Put(put, command) => Some((put, command)),
         _ => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{
-    AgreedRules, Answer, Command, Event, GroupState, Keeper, Loss, Now, Output, RULES_LIMIT,
+    AgreedRules, Answer, ClockTimes, Command, Event, GroupState, Keeper, Loss, Output, RULES_LIMIT,
     RecordError, RuleTables, SeatId,
 };
 use doorway_protocol::RuleTable;
@@ -55,7 +55,7 @@ fn rules_that_cannot_be_run_are_refused_with_a_reason() {
 #[test]
 fn a_member_that_cannot_run_the_rules_gives_up_its_membership() {
     let mut record = founded(2);
-    let now = Now { boot: Duration::from_secs(1), raw: Duration::from_secs(1) };
+    let now = ClockTimes { boot: Duration::from_secs(1), raw: Duration::from_secs(1) };
     let mut keeper = Keeper::new(SeatId(1), record.rules, 5, Arc::new(record.clone()));
     let mut out = Vec::new();
     keeper.step(now, Event::Tick, &mut out);
@@ -74,7 +74,7 @@ fn a_member_that_cannot_run_the_rules_gives_up_its_membership() {
     keeper.step(now, Event::Record(Arc::new(record.clone())), &mut out);
     assert!(out.contains(&Output::Discard(Loss::Rules)), "{out:?}");
     out.clear();
-    let later = Now { boot: Duration::from_secs(9), raw: Duration::from_secs(9) };
+    let later = ClockTimes { boot: Duration::from_secs(9), raw: Duration::from_secs(9) };
     keeper.step(later, Event::Tick, &mut out);
     assert_eq!(out, [Output::Blocked(RecordError::OtherRules)], "it does not join again");
     // A newer version of the rules, which it can run.
@@ -91,7 +91,8 @@ fn a_member_that_cannot_run_the_rules_gives_up_its_membership() {
 #[test]
 fn a_view_is_asked_for_until_there_is_a_newer_one() {
     let mut record = founded(1);
-    let at = |ms: u64| Now { boot: Duration::from_millis(ms), raw: Duration::from_millis(ms) };
+    let at =
+        |ms: u64| ClockTimes { boot: Duration::from_millis(ms), raw: Duration::from_millis(ms) };
     let mut keeper = Keeper::new(SeatId(1), record.rules, 5, Arc::new(record.clone()));
     let mut out = Vec::new();
     keeper.step(at(0), Event::Tick, &mut out);

@@ -11,7 +11,7 @@ use doorway_search::System;
 
 use super::mistake::Mistake;
 use super::world::{
-    Action, Client, Kept, Link, NOW, Nodes, Process, Stage, Violation, World, name,
+    Action, Client, KeptLock, Link, NOW, Nodes, Process, Stage, Violation, World, name,
 };
 
 impl System for Nodes {
@@ -467,7 +467,7 @@ fn keep(world: &mut World, node: usize, shard: usize) {
     let Some(client) = &mut process.clients[shard] else { return };
     let left = client.id.map_or(0, |id| process.shards[shard].reserved(id));
     if let Some(last) = client.fence.filter(|_| left > 0) {
-        client.kept = Some(Kept { word: KeptWord::inside(), listed: true, last, left });
+        client.kept = Some(KeptLock { word: KeptWord::inside(), listed: true, last, left });
     }
 }
 

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId, Start};
-use doorway_node::locks::{Begin, Fault, Machine, Rule, Sends, Typed};
+use doorway_node::locks::{Begin, Fault, Machine, Rule, Sends, TypedMachine};
 use serde::{Deserialize, Serialize};
 
 /// The rule of an algorithm of the core.
@@ -17,7 +17,7 @@ pub(crate) fn served(algorithm: &str, size: usize) -> Rule {
 /// The rule of the most liberal algorithm.
 pub(crate) fn liberal(size: usize) -> Rule {
     custom(Liberal::INFO, size, |me, group, start, out| {
-        Ok(Box::new(Typed::<Liberal>::begin(me, group, start, out)?))
+        Ok(Box::new(TypedMachine::<Liberal>::begin(me, group, start, out)?))
     })
 }
 

@@ -111,7 +111,7 @@ pub(crate) struct Client {
     pub(crate) id: Option<ClientId>,
     /// The fence of a client that is inside.
     pub(crate) fence: Option<Fence>,
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<KeptLock>,
 }
 
 impl Client {
@@ -123,7 +123,7 @@ impl Client {
 
 /// What a client that keeps a lock shares with its node, and what it knows alone.
 #[derive(Clone, Hash)]
-pub(crate) struct Kept {
+pub(crate) struct KeptLock {
     pub(crate) word: KeptWord,
     /// Does the node know the word?
     pub(crate) listed: bool,

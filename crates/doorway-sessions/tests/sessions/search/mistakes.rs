@@ -7,7 +7,7 @@ use doorway_search::Outcome;
 
 use super::super::shell::Mistake;
 use super::world::Wrong;
-use super::{Heals, Restart, Search, TTL};
+use super::{HealingScope, Restart, Search, TTL};
 
 const NETWORK: Search = often(Restart::Crash);
 const OLD_LEDGER: Search = often(Restart::CrashWithOldLedger);
@@ -25,7 +25,7 @@ const fn often(restart: Restart) -> Search {
 
 /// What the search finds, and after how many actions.
 fn find(search: Search) -> Option<(Wrong, usize)> {
-    let report = Search { heals: Heals::Everywhere, ..search }.run();
+    let report = Search { heals: HealingScope::Everywhere, ..search }.run();
     println!("{search:?}: {report}");
     match &report.outcome {
         Outcome::Violated(wrong, path) => Some((*wrong, path.len())),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use doorway_search::{Report, System, explore_on};
 
 use super::shell::Mistake;
-use world::{Action, Healed, World, Wrong};
+use world::{Action, HealedWorlds, World, Wrong};
 
 /// The TTL of sessions that have one.
 const TTL: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ pub(crate) struct Search {
     faults: u8,
     /// How often the address of the node leads a client to another node for a while.
     detours: u8,
-    heals: Heals,
+    heals: HealingScope,
     mistake: Option<Mistake>,
     /// Whether the clock of the first client stands still while the first span passes. If it keeps
     /// the lock, only while it is outside.
@@ -49,7 +49,7 @@ pub(crate) struct Search {
 
 /// Where it is checked that every client gets in and leaves if nothing goes wrong from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heals {
+enum HealingScope {
     /// In every state.
     Everywhere,
     /// Where every schedule ends: in states in which nothing is left to happen, except that more
@@ -79,7 +79,7 @@ impl Search {
             span: TTL,
             faults: 0,
             detours: 0,
-            heals: Heals::AtTheEnd,
+            heals: HealingScope::AtTheEnd,
             mistake: None,
             slow_clock: false,
             keep: false,
@@ -90,21 +90,21 @@ impl Search {
     /// Clients over a Unix socket, one of which is killed.
     const fn unix(restart: Restart) -> Self {
         let search = Self::network(restart);
-        Self { network: false, spans: 1, faults: 1, heals: Heals::Everywhere, ..search }
+        Self { network: false, spans: 1, faults: 1, heals: HealingScope::Everywhere, ..search }
     }
 
     fn run(self) -> Report<Action, Wrong> {
-        explore_on(&Searched { search: self, healed: Healed::default() }, 3_000_000, 2)
+        explore_on(&SearchSystem { search: self, healed: HealedWorlds::default() }, 3_000_000, 2)
     }
 }
 
 /// A search, and what it has found out so far.
-struct Searched {
+struct SearchSystem {
     search: Search,
-    healed: Healed,
+    healed: HealedWorlds,
 }
 
-impl System for Searched {
+impl System for SearchSystem {
     type State = World;
     type Action = Action;
     type Violation = Wrong;
@@ -124,7 +124,7 @@ impl System for Searched {
     fn check(&self, world: &World) -> Result<(), Wrong> {
         world.check()?;
         match self.search.heals {
-            Heals::AtTheEnd if !world.actions(&self.search).is_empty() => Ok(()),
+            HealingScope::AtTheEnd if !world.actions(&self.search).is_empty() => Ok(()),
             _ => world.heal(&self.search, &self.healed),
         }
     }
@@ -230,6 +230,6 @@ fn a_lock_without_end_and_a_graceful_restart_while_time_passes() {
 /// client still runs, so the client has to tell that it counts the lock as lost.
 #[test]
 fn a_crash_of_a_member_while_time_passes_over_a_unix_socket() {
-    let heals = Heals::AtTheEnd;
+    let heals = HealingScope::AtTheEnd;
     search(Search { member: true, faults: 0, heals, ..Search::unix(Restart::Crash) });
 }

@@ -593,7 +593,7 @@ impl World {
     }
 
     /// Let nothing go wrong any more. Then every client gets in and leaves, and nothing is left.
-    pub(super) fn heal(&self, search: &Search, healed: &Healed) -> Result<(), Wrong> {
+    pub(super) fn heal(&self, search: &Search, healed: &HealedWorlds) -> Result<(), Wrong> {
         let mut world = self.clone();
         let mut way = Vec::new();
         for _ in 0..20 {
@@ -642,9 +642,9 @@ impl World {
 /// What happens then depends on the world only, so a way that leads to one of them need not be
 /// followed to its end.
 #[derive(Default)]
-pub(super) struct Healed(Mutex<FxHashSet<u64>>);
+pub(super) struct HealedWorlds(Mutex<FxHashSet<u64>>);
 
-impl Healed {
+impl HealedWorlds {
     /// Does this way end in a known world? Then all worlds on it are known from now on.
     fn contains(&self, way: &[u64]) -> bool {
         let mut known = self.0.lock();

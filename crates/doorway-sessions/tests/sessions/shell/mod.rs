@@ -22,7 +22,7 @@ use doorway_sessions::{
 
 use locks::refusal;
 pub(crate) use locks::{Locks, not_free};
-use wire::{Said, Wire};
+use wire::{ClientMessage, Wire};
 
 /// How many numbers of sessions belong to one start of the node.
 const NUMBERS: u64 = 1000;
@@ -283,7 +283,7 @@ impl Shell {
         }
         while let Some(said) = self.wires.get_mut(&connection).and_then(Wire::next) {
             match said {
-                Said::Hello(hello, claims) => {
+                ClientMessage::Hello(hello, claims) => {
                     let principal = Arc::new(self.principal());
                     self.run(Input::Identify { connection, principal: Arc::clone(&principal) });
                     let process = self.evidence(connection, &hello);
@@ -297,10 +297,10 @@ impl Shell {
                         secret: Secret([connection.0 as u8; 16]),
                     })));
                 }
-                Said::Request(Request::Alive(number)) if !hears => {
+                ClientMessage::Request(Request::Alive(number)) if !hears => {
                     self.tell(connection, &Reply::Alive(number));
                 }
-                Said::Request(request) => self.request(connection, request),
+                ClientMessage::Request(request) => self.request(connection, request),
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Wire {
 }
 
 /// What a client has said.
-pub(super) enum Said {
+pub(super) enum ClientMessage {
     Hello(Box<Hello>, Vec<Claims>),
     Request(Request),
 }
@@ -37,7 +37,7 @@ impl Wire {
     }
 
     /// The next thing that the client has said, if all of it is here.
-    pub(super) fn next(&mut self) -> Option<Said> {
+    pub(super) fn next(&mut self) -> Option<ClientMessage> {
         if !self.begun {
             self.begun = self.frames.magic().expect("a client sends MAGIC first");
         }
@@ -45,7 +45,11 @@ impl Wire {
             return None;
         }
         if self.said_hello {
-            return self.frames.take().expect("a client sends requests").map(Said::Request);
+            return self
+                .frames
+                .take()
+                .expect("a client sends requests")
+                .map(ClientMessage::Request);
         }
         if self.hello.is_none() {
             let hello: Hello = self.frames.take().expect("a client sends its hello first")?;
@@ -62,7 +66,7 @@ impl Wire {
             claims.push(self.frames.take().expect("a client sends its claims")?);
         }
         self.said_hello = true;
-        self.hello.take().map(|(hello, claims)| Said::Hello(hello, claims))
+        self.hello.take().map(|(hello, claims)| ClientMessage::Hello(hello, claims))
     }
 
     pub(super) fn tell(&mut self, reply: &Reply) {

@@ -1,7 +1,7 @@
 //! Limits of clients, and permits.
 
 use doorway_protocol::{Code, NamePattern, Request};
-use doorway_sessions::principal::{Allowed, Right};
+use doorway_sessions::principal::{PatternRights, Right};
 use doorway_sessions::settings::{ClientSettings, Limits};
 
 use super::*;
@@ -153,7 +153,7 @@ fn rights_that_a_reload_takes_away_end_at_once_and_what_is_held_stays() {
     node.hold(0, connection, "a", 1);
     let reload = |node: &mut TestNode, may: &[Right]| {
         let pattern = NamePattern::new("*");
-        let rights = Rights(vec![Allowed { pattern, may: may.to_vec() }]);
+        let rights = Rights(vec![PatternRights { pattern, may: may.to_vec() }]);
         let client = ClientSettings { name: "1".to_owned(), token: None, rights };
         node.step(1, Input::Configure(Box::new(setup().limits), vec![client]));
     };

@@ -5,7 +5,7 @@ use doorway_node::link::{Decoder, Frame, Hello, ReceivedCount, Versions};
 use doorway_node::members::{Event, Record};
 use doorway_node::views::{AgreedEvent, Event as ViewEvent};
 
-use super::{BEAT, Link, Stage, Talk};
+use super::{BEAT, Link, LinkConnection, Stage};
 use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::network::{End, Side, Wire};
@@ -107,7 +107,8 @@ impl Node {
         let hello = Hello { received, ..self.hello(peer) };
         if let Some(link) = self.link(peer) {
             let (heard, silent) = (false, 0);
-            link.current = Some(Talk { wire, side, number, decoder, stage, heard, silent });
+            link.current =
+                Some(LinkConnection { wire, side, number, decoder, stage, heard, silent });
         }
         let mut bytes = Vec::new();
         Frame::Hello(hello).encode(&mut bytes);

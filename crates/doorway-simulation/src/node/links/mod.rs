@@ -29,7 +29,7 @@ pub(crate) struct Link {
     /// The number of this link among those to the peer.
     number: u64,
     /// The connection whose handshake began last.
-    current: Option<Talk>,
+    current: Option<LinkConnection>,
     /// How many attempts to connect have failed in a row.
     failed: u32,
     dialling: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Link {
 
 /// A connection of a link.
 #[derive(Debug)]
-struct Talk {
+struct LinkConnection {
     wire: Wire,
     side: Side,
     number: u64,

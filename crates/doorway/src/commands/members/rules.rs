@@ -46,7 +46,7 @@ pub(super) struct Args {
 
 /// What `--json` prints about a change.
 #[derive(Serialize)]
-struct Changed<'a> {
+struct ChangeRecord<'a> {
     /// The hash of the rules before.
     before: &'a str,
     /// The hash of the rules in the file.
@@ -73,7 +73,7 @@ pub(super) fn run(
     let before = known(&report)?;
     let tables = RuleTables(before.tables.clone());
     let changes = tables.changes_to(&after);
-    let mut said = Changed {
+    let mut said = ChangeRecord {
         before: &before.digest,
         after: format!("{:016x}", after.digest()),
         changes: &changes,

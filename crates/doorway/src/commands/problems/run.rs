@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use doorway_lab::numbers::{grouped, short};
 use doorway_lab::problems::buffer::{Buffer, Variant, items_per_delay};
-use doorway_lab::trace::What;
+use doorway_lab::trace::EventKind;
 use doorway_threads::problems::{Buffer as ThreadBuffer, ReadersWriters};
 use doorway_threads::ring::TokenRing;
 use serde::Serialize;
@@ -55,7 +55,7 @@ fn parse_seconds(text: &str) -> Result<u64, String> {
 
 /// What a run has counted, each as a name and a number.
 #[derive(Serialize)]
-struct Counted {
+struct RunCounts {
     problem: &'static str,
     question: String,
     counts: Vec<(&'static str, f64)>,
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             return Err(Usage(text.into()).into());
         }
     };
-    let counted = Counted { problem: args.problem.name, question: question.words(), counts };
+    let counted = RunCounts { problem: args.problem.name, question: question.words(), counts };
     if args.json {
         print_json(out, &counted)?;
     } else {
@@ -98,18 +98,18 @@ type Outcome = (Vec<(&'static str, f64)>, Option<String>);
 /// Random steps of a buffer by messages, and how fast items pass by its capacity.
 fn walk(buffer: &Buffer, seed: u64, steps: usize) -> anyhow::Result<Outcome> {
     let trace = buffer.walk(seed, steps).map_err(Usage)?;
-    let count = |wanted: &dyn Fn(&What) -> bool| {
+    let count = |wanted: &dyn Fn(&EventKind) -> bool| {
         trace.events.iter().filter(|event| wanted(&event.what)).count() as f64
     };
     let acts = |text: &str| {
         count(&|what| match what {
-            What::Act(deed) => deed.starts_with(text),
+            EventKind::Act(deed) => deed.starts_with(text),
             _ => false,
         })
     };
     let sends = |name: &str| {
         count(&|what| match what {
-            What::Send { message, .. } => message.contains(name),
+            EventKind::Send { message, .. } => message.contains(name),
             _ => false,
         })
     };
@@ -117,11 +117,11 @@ fn walk(buffer: &Buffer, seed: u64, steps: usize) -> anyhow::Result<Outcome> {
         ("items produced", acts("produces")),
         ("items consumed", acts("consumes")),
         ("crashes", acts("crashes")),
-        ("messages sent", count(&|what| matches!(what, What::Send { .. }))),
+        ("messages sent", count(&|what| matches!(what, EventKind::Send { .. }))),
         ("of these items", sends("Item")),
         ("of these credits", sends("Credit")),
-        ("messages lost", count(&|what| matches!(what, What::Lose { .. }))),
-        ("messages received", count(&|what| matches!(what, What::Receive { .. }))),
+        ("messages lost", count(&|what| matches!(what, EventKind::Lose { .. }))),
+        ("messages received", count(&|what| matches!(what, EventKind::Receive { .. }))),
     ];
     if buffer.variant == Variant::Pair {
         // Producing and consuming take a thousandth of the time of a message.
@@ -130,7 +130,7 @@ fn walk(buffer: &Buffer, seed: u64, steps: usize) -> anyhow::Result<Outcome> {
         counts.push(("the same with one place", pace(1)));
     }
     let wrong = trace.events.iter().find_map(|event| match &event.what {
-        What::Violate(violation) => Some(violation.to_string()),
+        EventKind::Violate(violation) => Some(violation.to_string()),
         _ => None,
     });
     Ok((counts, wrong))

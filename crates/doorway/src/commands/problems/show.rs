@@ -126,13 +126,13 @@ pub(super) fn lines(trace: &Trace) -> Vec<String> {
 /// The registers and the places of an algorithm.
 fn steps<A: Algorithm>(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     #[derive(Serialize)]
-    struct Shown {
+    struct StepsRecord {
         name: &'static str,
         origin: &'static str,
         registers: Vec<(&'static str, usize, &'static str)>,
         places: Vec<(&'static str, &'static str)>,
     }
-    let shown = Shown {
+    let shown = StepsRecord {
         name: A::INFO.name,
         origin: A::INFO.origin,
         registers: A::SHARED
@@ -161,12 +161,12 @@ fn steps<A: Algorithm>(json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
 /// Print the longest way home. Privileged machines are in brackets.
 fn way_home(way: &[RingState], json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     #[derive(Serialize)]
-    struct Shown<'a> {
+    struct StateRecord<'a> {
         step: usize,
         machines: &'a [usize],
         privileged: &'a [usize],
     }
-    let shown = way.iter().enumerate().map(|(step, state)| Shown {
+    let shown = way.iter().enumerate().map(|(step, state)| StateRecord {
         step,
         machines: &state.machines,
         privileged: &state.privileged,
@@ -179,7 +179,7 @@ fn way_home(way: &[RingState], json: bool, out: &mut dyn Write) -> anyhow::Resul
         out,
         "The longest way home takes {steps} steps. Privileged machines are in brackets.\n"
     )?;
-    for Shown { step, machines, privileged } in shown {
+    for StateRecord { step, machines, privileged } in shown {
         let machine = |(i, state): (usize, &usize)| {
             if privileged.contains(&i) { format!("[{state}]") } else { format!(" {state} ") }
         };

@@ -72,9 +72,9 @@ struct Declarations {
 }
 
 /// Ask the type of an algorithm.
-struct Declared;
+struct DeclarationQuery;
 
-impl Task for Declared {
+impl Task for DeclarationQuery {
     type Output = Declarations;
 
     fn run<A: Algorithm>(self) -> Declarations {
@@ -97,7 +97,7 @@ impl Explanation {
     fn new(entry: &Entry) -> Self {
         let info = &entry.info;
         let Header { paper, idea, sections } = Header::of(entry.source);
-        let declarations = with(info.name, Declared).expect("a name of the list");
+        let declarations = with(info.name, DeclarationQuery).expect("a name of the list");
         let check = Check::named(info.name, processes(info)).expect("a name of the list");
         let shared = declarations.shared.iter().map(|shared| SharedRecord {
             name: format!("{}{}", shared.name, length(shared.length)),

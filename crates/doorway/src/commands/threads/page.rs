@@ -21,7 +21,7 @@ const REFUTING_SIZES: &[usize] = &[2, 3, 4];
 const LIMIT: u64 = 2_000_000;
 
 const OPENING: &str = "\
-# What is known of the algorithms between threads
+# EventKind is known of the algorithms between threads
 
 This page is written by `doorway threads check --table`, which explores every schedule of two
 processes, of three if the algorithm serves three, and of four if the algorithm is refuted. Answers
@@ -82,7 +82,8 @@ pub(super) fn print(out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Resul
     for entry in ALL {
         let sizes = if entry.lock { SIZES } else { REFUTING_SIZES };
         let sizes = sizes.iter().copied().filter(|n| entry.info.serves(*n));
-        let found: Result<Vec<Found>, _> = sizes.map(|n| Found::of(entry, n, interrupt)).collect();
+        let found: Result<Vec<SizeFinding>, _> =
+            sizes.map(|n| SizeFinding::of(entry, n, interrupt)).collect();
         line(out, &row(entry, &found?))?;
     }
     Ok(())
@@ -93,12 +94,12 @@ fn line(out: &mut dyn Write, cells: &[String]) -> anyhow::Result<()> {
 }
 
 /// What was found for one number of processes.
-struct Found {
+struct SizeFinding {
     report: Report,
     alone: Option<Alone>,
 }
 
-impl Found {
+impl SizeFinding {
     fn of(entry: &'static Entry, n: usize, interrupt: &Interrupt) -> anyhow::Result<Self> {
         let info = &entry.info;
         let answer = Question::new(info, n, LIMIT).answer(interrupt)?;
@@ -178,9 +179,9 @@ fn fences(info: &Info) -> String {
     }
 }
 
-fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
+fn row(Entry { info, lock, .. }: &Entry, found: &[SizeFinding]) -> Vec<String> {
     // One answer is enough if all sizes give the same.
-    let cell = |of: &dyn Fn(&Found) -> String| {
+    let cell = |of: &dyn Fn(&SizeFinding) -> String| {
         let mut answers: Vec<String> = found.iter().map(of).collect();
         if answers.iter().all(|answer| *answer == answers[0]) {
             answers.truncate(1);
@@ -199,13 +200,13 @@ fn row(Entry { info, lock, .. }: &Entry, found: &[Found]) -> Vec<String> {
         info.registers.to_owned(),
         info.primitive.name().to_owned(),
         fences(info),
-        cell(&Found::exclusion),
-        cell(&Found::deadlock_free),
+        cell(&SizeFinding::exclusion),
+        cell(&SizeFinding::deadlock_free),
         cell(&|found| verdict(found.report.lockout_free)),
         cell(&|found| verdict(found.report.fifo)),
-        cell(&Found::overtaken) + since,
-        cell(&Found::alone),
-        cell(&Found::states) + &bound,
+        cell(&SizeFinding::overtaken) + since,
+        cell(&SizeFinding::alone),
+        cell(&SizeFinding::states) + &bound,
     ]
 }
 

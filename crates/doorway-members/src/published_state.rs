@@ -7,13 +7,13 @@ use tokio::sync::watch;
 
 /// The newest state, for all who watch it. Clones show the same state.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct PublishedState {
     records: watch::Sender<Option<Arc<Record>>>,
     holds: watch::Sender<Arc<Holds>>,
     rules: watch::Sender<Arc<RuleTables>>,
 }
 
-impl Shown {
+impl PublishedState {
     pub(crate) fn new(state: Option<&GroupState>) -> Self {
         let (record, holds, rules) = parts(state);
         Self {

@@ -11,10 +11,10 @@ use doorway_sessions::{Connection, Input};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::process::Process;
-use super::{Inner, Service};
+use super::{Service, ServiceShell};
 
 /// How many connections that are turned away may be open at a time, to be told why.
-pub(crate) const TURNED: usize = 64;
+pub(crate) const REJECTED: usize = 64;
 
 /// The client at the other end of a connection.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ pub struct Peer {
 }
 
 /// A connection, which is counted until this is dropped.
-pub(crate) struct Connected {
-    inner: Arc<Inner>,
+pub(crate) struct OpenConnection {
+    shell: Arc<ServiceShell>,
     pub(crate) number: Connection,
     pub(crate) outbox: Arc<Outbox>,
     /// Whether the client was seen to close the connection, or to break its rules.
@@ -41,39 +41,39 @@ pub(crate) struct Connected {
 }
 
 /// A connection that is turned away, and is only told why.
-pub(crate) struct Turned {
+pub(crate) struct RejectedConnection {
     pub(crate) refusal: Refusal,
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// Whether a connection is admitted.
-pub(crate) type Entry = Result<Connected, Turned>;
+pub(crate) type Entry = Result<OpenConnection, RejectedConnection>;
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
-        let mut core = self.inner.core.lock();
+        let mut core = self.shell.core.lock();
         core.outboxes.remove(&self.number);
         core.inputs.push_back(Input::HangUp { connection: self.number, closed: self.closed });
-        self.inner.run(&mut core);
+        self.shell.run(&mut core);
         drop(core);
-        self.inner.changed.notify_waiters();
+        self.shell.changed.notify_waiters();
     }
 }
 
-impl Connected {
+impl OpenConnection {
     /// The client of the connection, with the rights that it has now.
     pub(crate) fn principal(&self) -> Option<Arc<Principal>> {
-        self.inner.core.lock().sessions.principal_of(self.number)
+        self.shell.core.lock().sessions.principal_of(self.number)
     }
 
     /// Note who the client is. The connection counts against the limits of that client from now on.
     pub(crate) fn belongs(&self, principal: &Arc<Principal>) -> Result<(), Refusal> {
-        let mut core = self.inner.core.lock();
+        let mut core = self.shell.core.lock();
         let (connection, principal) = (self.number, Arc::clone(principal));
         core.turned_away = None;
         let outbox = core.outboxes.get(&connection).cloned();
         core.inputs.push_back(Input::Identify { connection, principal });
-        self.inner.run(&mut core);
+        self.shell.run(&mut core);
         match core.turned_away.take() {
             // The connection itself goes on, so that the client can be told why.
             Some(refusal) => {
@@ -97,11 +97,11 @@ impl Service {
         core.inputs.push_back(Input::Connect { connection: number, remote });
         self.0.run(&mut core);
         let Some(refusal) = core.turned_away.take() else {
-            let inner = Arc::clone(&self.0);
-            return Some(Ok(Connected { inner, number, outbox, closed: false }));
+            let shell = Arc::clone(&self.0);
+            return Some(Ok(OpenConnection { shell, number, outbox, closed: false }));
         };
         drop(core);
-        let turn = Arc::clone(&self.0.turned).try_acquire_owned().ok()?;
-        Some(Err(Turned { refusal, _turn: turn }))
+        let permit = Arc::clone(&self.0.rejected).try_acquire_owned().ok()?;
+        Some(Err(RejectedConnection { refusal, _permit: permit }))
     }
 }

@@ -1,4 +1,4 @@
-//! One turn with a lock: acquire it, run the command, release it.
+//! A command that runs while its locks are held: acquire them, run the command, release them.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use super::signals;
 use super::supervisor::{Outcome, Supervisor};
 use super::terminal::Terminal;
 
-/// What to do with a lock.
-pub(crate) struct Turn<'a> {
+/// A command, and the locks that are held while it runs.
+pub(crate) struct GuardedCommand<'a> {
     /// Which locks to acquire, and how.
     pub(crate) wanted: LockRequest<'a>,
     /// The command and its arguments.
@@ -40,15 +40,15 @@ pub(crate) struct Turn<'a> {
     pub(crate) window: Option<Window>,
 }
 
-/// How a turn ended.
-pub(crate) struct TurnOutcome {
+/// How a guarded command ended.
+pub(crate) struct CommandOutcome {
     /// How the command ended.
     pub(crate) end: Outcome,
     /// False if a lock was lost before the command had ended, and nobody noticed until now.
     pub(crate) kept: bool,
 }
 
-impl Turn<'_> {
+impl GuardedCommand<'_> {
     /// Wait for the locks, and run the command while they are held. `inside` is called when they
     /// are held, with the time that it took.
     pub(crate) fn run(
@@ -56,7 +56,7 @@ impl Turn<'_> {
         link: &mut Link,
         event_loop: &mut EventLoop,
         inside: impl FnOnce(&Grants, &Link, Duration),
-    ) -> Result<TurnOutcome, Exit> {
+    ) -> Result<CommandOutcome, Exit> {
         let begin = Moment::now();
         let grants = acquire(&self.wanted, link, event_loop)?;
         let entered = Moment::now();
@@ -98,7 +98,7 @@ impl Turn<'_> {
         if let Some(key) = end.key {
             interrupt(key);
         }
-        Ok(TurnOutcome { end, kept })
+        Ok(CommandOutcome { end, kept })
     }
 
     fn window_variable(&self) -> Option<(&'static str, String)> {
