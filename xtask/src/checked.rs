@@ -48,7 +48,7 @@ pub(crate) fn run(only: Option<&str>) -> anyhow::Result<()> {
         page = merged(&page, &rows, name);
         fs::write(PATH, &page)?;
     }
-    fs::write(PATH, with_sources(&page, &modules, &chosen))?;
+    fs::write(PATH, with_sources(&page, &modules, &chosen)?)?;
     Ok(())
 }
 
@@ -85,9 +85,11 @@ fn line(module: &Module<'_>) -> String {
 }
 
 /// The page with the fingerprints of these modules as they are now, and the others as they were.
-fn with_sources(page: &str, modules: &[Module<'_>], fresh: &[&str]) -> String {
-    let (rows, sources) = page.split_once(SOURCES).unwrap_or((page, ""));
-    let (text, known) = sources.split_once(HEADING).unwrap_or(("\n\n", ""));
+fn with_sources(page: &str, modules: &[Module<'_>], fresh: &[&str]) -> anyhow::Result<String> {
+    let (rows, sources) =
+        page.split_once(SOURCES).with_context(|| format!("{PATH} has no heading \"{SOURCES}\""))?;
+    let (text, known) =
+        sources.split_once(HEADING).with_context(|| format!("{PATH} has no fingerprints"))?;
     let mut lines: Vec<String> = Vec::new();
     for module in modules {
         let head = format!("| `{}` |", module.name);
@@ -99,7 +101,7 @@ fn with_sources(page: &str, modules: &[Module<'_>], fresh: &[&str]) -> String {
         }
     }
     lines.sort_unstable();
-    format!("{}\n\n{SOURCES}{text}{HEADING}{}", rows.trim_end(), lines.concat())
+    Ok(format!("{}\n\n{SOURCES}{text}{HEADING}{}", rows.trim_end(), lines.concat()))
 }
 
 /// The page with these rows of an algorithm, each table by its heading, instead of those it has.
@@ -143,7 +145,7 @@ mod tests {
     use crate::files::File;
     use crate::tidy::ALGORITHMS;
 
-    const PAGE: &str = "# T\n\n| a |\n|---|\n| `x` | 1 |\n| `y` | 2 |\n\n## More\n\n| a |\n|---|\n\n## Sources\n\n";
+    const PAGE: &str = "# T\n\n| a |\n|---|\n| `x` | 1 |\n| `y` | 2 |\n\n## More\n\n| a |\n|---|\n\n## Sources\n\n| module | fingerprint |\n|---|---|\n";
 
     #[test]
     fn rows_are_replaced_where_they_are() {
@@ -151,9 +153,23 @@ mod tests {
         let page = merged(PAGE, rows, "x");
         assert_eq!(
             page,
-            "# T\n\n| a |\n|---|\n| `x` | 3 |\n| `x` | 4 |\n| `y` | 2 |\n\n## More\n\n| a |\n|---|\n| `x` | 5 |\n\n## Sources\n\n"
+            "# T\n\n| a |\n|---|\n| `x` | 3 |\n| `x` | 4 |\n| `y` | 2 |\n\n## More\n\n| a |\n|---|\n| `x` | 5 |\n\n## Sources\n\n| module | fingerprint |\n|---|---|\n"
         );
         assert_eq!(merged(&page, rows, "x"), page);
+    }
+
+    #[test]
+    fn a_page_whose_rows_are_all_fresh_is_written_as_it_is() {
+        let page = fs::read_to_string(format!("{}/../{PATH}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let root = format!("{}/../", env!("CARGO_MANIFEST_DIR"));
+        let sources = page.split_once(HEADING).unwrap().1.lines().map(|line| {
+            let name = line.split('`').nth(1).unwrap();
+            let path = format!("{ALGORITHMS}{name}.rs");
+            let text = fs::read_to_string(format!("{root}{path}")).unwrap_or_default();
+            File { path, text }
+        });
+        let files: Vec<File> = sources.collect();
+        assert_eq!(with_sources(&page, &Module::all(&files), &[]).unwrap(), page);
     }
 
     #[test]
@@ -163,7 +179,7 @@ mod tests {
         let files = [file("// a\nb"), user];
         let modules = Module::all(&files);
         assert_eq!(stale(PAGE, &modules), ["one", "two"]);
-        let page = with_sources(PAGE, &modules, &["one", "two"]);
+        let page = with_sources(PAGE, &modules, &["one", "two"]).unwrap();
         assert_eq!(stale(&page, &modules), [""; 0]);
         let other = [file("// c\nb")];
         assert_eq!(stale(&page, &Module::all(&other)), [""; 0]);
