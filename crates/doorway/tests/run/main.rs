@@ -20,3 +20,4 @@ mod signals;
 mod start;
 mod substitution;
 mod terminal;
+mod user;
