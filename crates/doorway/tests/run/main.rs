@@ -4,6 +4,7 @@
 mod bound;
 mod container;
 mod crash;
+mod doctor;
 mod elect;
 mod environment;
 mod exits;
