@@ -18,6 +18,8 @@ mod pty;
 mod reach;
 mod scripts;
 mod signals;
+#[path = "../../../doorway-daemon/tests/common/skip.rs"]
+mod skip;
 mod start;
 mod substitution;
 mod terminal;

@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::place::{DOORWAY, signal};
+use crate::skip::skip;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -25,10 +26,7 @@ impl User {
     pub(crate) fn new() -> Option<Self> {
         let root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         if !root || Path::new("/etc/doorway").exists() {
-            let why = "SKIPPED: this needs root, and a machine without /etc/doorway";
-            let all = std::env::var_os("CI").is_some_and(|value| value == "true");
-            assert!(!all, "{why}; with CI=true that is a failure");
-            eprintln!("{why}");
+            skip("it needs root, and a machine without /etc/doorway");
             return None;
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
