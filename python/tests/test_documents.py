@@ -9,7 +9,7 @@ import unittest
 from typing import List
 
 import doorway
-from nodes import PATIENCE, Node, Script, program, skip_or_fail
+from nodes import PATIENCE, Node, Script, program, skip
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 CLIENTS = "docs/clients.md"
@@ -84,8 +84,8 @@ class Documents(unittest.TestCase):
             self.assertEqual(block, source.split("\n\n", 1)[1])
             example = pathlib.Path(program()).resolve().parent / f"examples/{name}"
             if not example.exists():
-                build = f"`cargo build -p doorway-client --example {name}` builds what it needs"
-                self.skipTest(skip_or_fail(build))
+                build = f"it needs what `cargo build -p doorway-client --example {name}` builds"
+                skip(self, build)
             self.assertRegex(self.run_words([str(example)]), "inside, with fence [0-9]+")
 
     def test_a_task_runs_once_at_a_time(self) -> None:

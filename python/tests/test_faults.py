@@ -13,7 +13,7 @@ import unittest
 from typing import List
 
 import doorway
-from nodes import PATIENCE, Node, boot_time, program, skip_or_fail, until
+from nodes import PATIENCE, Node, boot_time, program, skip, until
 
 
 class Faults(unittest.TestCase):
@@ -232,7 +232,7 @@ class Start(unittest.TestCase):
 
     def setUp(self) -> None:
         if os.geteuid() != 0 or os.path.isdir("/etc/doorway"):
-            self.skipTest(skip_or_fail("this needs root, and a machine without /etc/doorway"))
+            skip(self, "it needs root, and a machine without /etc/doorway")
         self.user = 3_000_000 + os.getpid() % 1_000_000
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="doorway-python-"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
@@ -242,7 +242,7 @@ class Start(unittest.TestCase):
         shutil.copytree(pathlib.Path(doorway.__file__).parent, self.directory / "doorway")
         self.python = next((one for one in ("/usr/bin/python3",) if os.access(one, os.X_OK)), "")
         if not self.python:
-            self.skipTest(skip_or_fail("this needs /usr/bin/python3, which every user may run"))
+            skip(self, "it needs /usr/bin/python3, which every user may run")
 
     def run_as(self, text: str, path: str) -> str:
         done = subprocess.run(

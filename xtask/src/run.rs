@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
+/// The variable that tells tests the name of [`skips`].
+const SKIPS: &str = "DOORWAY_SKIPPED";
+
 /// Is this an automatic run (`CI=true`)?
 pub(crate) fn ci() -> bool {
     env::var("CI").is_ok_and(|value| value == "true")
@@ -29,11 +32,18 @@ pub(crate) fn command(words: &str) -> Command {
     command
 }
 
+/// The file into which tests of this process's stages write that they were skipped, and why.
+pub(crate) fn skips() -> PathBuf {
+    let file = target().join(format!("skipped-{}", std::process::id()));
+    std::path::absolute(&file).unwrap_or(file)
+}
+
 /// Run the command with its output shown, and fail if it fails.
 pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
     let shown = shown(command);
     println!("$ {shown}");
-    let status = command.status().with_context(|| format!("cannot run `{shown}`"))?;
+    let status =
+        command.env(SKIPS, skips()).status().with_context(|| format!("cannot run `{shown}`"))?;
     ensure!(status.success(), "`{shown}` failed");
     Ok(())
 }
@@ -41,7 +51,8 @@ pub(crate) fn succeed(command: &mut Command) -> anyhow::Result<()> {
 /// Run the command, fail if it fails, and return what it printed on standard output.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = shown(command);
-    let done = command.output().with_context(|| format!("cannot run `{shown}`"))?;
+    let done =
+        command.env(SKIPS, skips()).output().with_context(|| format!("cannot run `{shown}`"))?;
     // Tests tell on standard output what has failed.
     let (said, errors) =
         (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));

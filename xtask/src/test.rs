@@ -1,12 +1,14 @@
 //! `cargo xtask test`: the one test command, stage by stage.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, ensure};
 
-use crate::run::{ci, target};
+use crate::run::{ci, skips, target};
 use crate::{dependencies, docs, files, programs, publish, tidy};
 
 mod stages;
@@ -146,15 +148,36 @@ fn summary(done: &[StageResult]) -> anyhow::Result<()> {
 fn run((name, stage): &Stage) -> StageResult {
     println!("\n== {name}");
     let begin = Instant::now();
-    let (failed, word) = match stage() {
+    let (failed, mut word) = match stage() {
         Ok(Passed) => (false, "ok".to_owned()),
         Ok(Noted(what)) => (false, format!("ok ({what})")),
         Ok(Skipped(what)) => (ci(), format!("SKIPPED ({what})")),
         Err(error) => (true, format!("FAILED ({error:#})")),
     };
+    let skipped = fs::read_to_string(skips()).ok().and_then(|lines| skipped_tests(&lines));
+    let _ = fs::remove_file(skips()); // The next stage writes its own.
+    if let Some(skipped) = skipped.filter(|_| !failed) {
+        word = format!("{word}, SKIPPED ({skipped})");
+    }
     let line = format!("{:7.1} s  {name}: {word}", begin.elapsed().as_secs_f64());
     println!("{line}");
     StageResult { failed, line }
+}
+
+/// Which tests were skipped, at least in part, and why. Each line has a test and the reason.
+fn skipped_tests(lines: &str) -> Option<String> {
+    let mut reasons: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let lines: BTreeSet<(&str, &str)> =
+        lines.lines().filter_map(|line| line.split_once('\t')).collect();
+    for (test, why) in &lines {
+        reasons.entry(why).or_default().insert(test);
+    }
+    let tests: BTreeSet<&str> = lines.iter().map(|(test, _)| *test).collect();
+    let reasons: Vec<String> = reasons
+        .into_iter()
+        .map(|(why, tests)| format!("{why}: {}", Vec::from_iter(tests).join(", ")))
+        .collect();
+    (!tests.is_empty()).then(|| format!("{} tests: {}", tests.len(), reasons.join("; ")))
 }
 
 /// Run stages one after the other, each in a process of its own with this priority (19 is the
@@ -199,4 +222,20 @@ pub(crate) fn format(check: bool) -> anyhow::Result<()> {
     let status = command.args(sources).status()?;
     ensure!(status.success(), "not formatted; `cargo xtask fmt` formats all files");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::skipped_tests;
+
+    #[test]
+    fn skipped_tests_are_counted_and_listed_by_reason() {
+        assert_eq!(skipped_tests(""), None);
+        // A test may say it twice, and may lack two things.
+        let lines = "a::x\tthere is no zsh\nb\tit needs root\na::x\tthere is no zsh\n\
+                     a::y\tthere is no zsh\na::x\tthere is no busybox\n";
+        let told = "3 tests: it needs root: b; there is no busybox: a::x; \
+                    there is no zsh: a::x, a::y";
+        assert_eq!(skipped_tests(lines).as_deref(), Some(told));
+    }
 }

@@ -377,8 +377,9 @@ pub enum Output {
     Unwatch(u64),
     /// Let the node grant locks: all former holders are back, or their time is over.
     Serve,
-    /// A session was opened by this client, or its client has described itself anew.
-    Opened(u64, Arc<str>),
+    /// A session was opened by this client, or its client has described itself anew. The process is
+    /// the one that opened it, if the node can see it.
+    Opened(u64, Arc<str>, Option<ProcessId>),
     /// A session has ended.
     Ended(u64),
     /// Report what happened to a grant.

@@ -56,7 +56,7 @@ impl Sessions {
 
     /// Add a session to the table.
     pub(super) fn insert(&mut self, session: Session, out: &mut Vec<Output>) {
-        out.push(Output::Opened(session.number, Arc::clone(&session.client)));
+        out.push(Output::Opened(session.number, Arc::clone(&session.client), session.process));
         self.open.insert(session.number, session);
     }
 

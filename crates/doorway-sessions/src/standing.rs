@@ -172,7 +172,7 @@ impl Sessions {
         if let Some(label) = label.filter(|_| idle) {
             let who = ClientInfo { label, ..ClientInfo::default() };
             let client: Arc<str> = describe(&who, principal, self.setup.scope).into();
-            out.push(Output::Opened(number, Arc::clone(&client)));
+            out.push(Output::Opened(number, Arc::clone(&client), None));
             self.open.get_mut(&number).into_iter().for_each(|it| it.client = Arc::clone(&client));
         }
         let Some(session) = self.open.get_mut(&number) else { return Err(no_lease()) };

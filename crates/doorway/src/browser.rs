@@ -9,6 +9,8 @@ use doorway_page::guard::Token;
 use doorway_page::server::{First, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::numbers::whole;
+
 /// Where the page is served, and whether it is opened.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct PageArgs {
@@ -16,7 +18,13 @@ pub(crate) struct PageArgs {
     #[arg(long)]
     pub(crate) no_open: bool,
     /// Listen on this port of the loopback interface [default: any free port]
-    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true,
+        value_parser = whole(0..=u16::MAX),
+    )]
     pub(crate) port: u16,
 }
 

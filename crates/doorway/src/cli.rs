@@ -142,6 +142,15 @@ pub(crate) fn exit_codes(name: &OsStr) -> ExitCodes {
     GROUPS.iter().find(is_in).map_or(ExitCodes::Plain, |group| group.exit_codes)
 }
 
+/// The sentence that says where the commands are shown that may follow this first word of the
+/// command line.
+pub(crate) fn shown_by(first: Option<&OsStr>) -> String {
+    let mut entries = GROUPS.iter().flat_map(|group| group.commands);
+    let known = entries.find(|entry| first.is_some_and(|first| first == entry.name));
+    let name = known.map_or_else(String::new, |entry| format!(" {}", entry.name));
+    format!("`doorway help{name}` shows the commands")
+}
+
 /// The headings of the help, each with the names of its commands.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {
     GROUPS.iter().map(|group| (group.heading, group.commands.iter().map(|entry| entry.name)))

@@ -80,6 +80,11 @@ pub(crate) fn one_line(text: &str) -> String {
     paragraphs.filter(|paragraph| !paragraph.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
+/// How the command is used, by the parser's message.
+pub(crate) fn usage(text: &str) -> Option<&str> {
+    text.split_once("\n\nUsage: ")?.1.lines().next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +95,7 @@ mod tests {
                     'list'\n\nUsage: doorway <COMMAND>\n\nFor more information, try '--help'.\n";
         let line = "unrecognized subcommand 'lst'; tip: a similar subcommand exists: 'list'";
         assert_eq!(one_line(text), line);
+        assert_eq!(usage(text), Some("doorway <COMMAND>"));
         let text = "error: the following arguments were not provided:\n  -n <N>\n\nUsage: x\n";
         assert_eq!(one_line(text), "the following arguments were not provided: -n <N>");
     }

@@ -116,9 +116,7 @@ impl Finding {
 
     /// The name of the violated property.
     fn property(&self) -> Option<String> {
-        let property = Property::violated_by(self.violation()?);
-        let claim = self.case.history.filter(|_| property == Property::Claim);
-        Some(claim.map_or_else(|| property.to_string(), |history| history.name().to_owned()))
+        Some(Property::violated_by(self.violation()?).name_with(self.case.history))
     }
 
     /// The violated property, and how it is violated.

@@ -12,23 +12,24 @@ use doorway_lab::AnyAlgorithm;
 
 use crate::failure::Usage;
 use crate::names;
+use crate::numbers::whole;
 
 /// The parts of a group that can be chosen, where the algorithm has a use for them.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Group")]
 pub(crate) struct ShapeArgs {
     /// Allow up to K holders at once, for algorithms with permits
-    #[arg(long, value_name = "K", value_parser = parse_count)]
+    #[arg(long, value_name = "K", value_parser = whole(0..=u32::MAX))]
     permits: Option<u32>,
     /// Allow one node to hold up to S permits [default: just enough that all can be held]
-    #[arg(long, value_name = "S", requires = "permits", value_parser = parse_count)]
+    #[arg(long, value_name = "S", requires = "permits", value_parser = whole(0..=u32::MAX))]
     seats: Option<u32>,
     /// Choose the quorum construction, or give the quorum of every node, as in '1,2,3;2,3;3'
     /// [default: the construction with the smallest quorums for N]
     #[arg(long, value_name = "KIND|SETS", value_parser = names::quorum_plans())]
     quorums: Option<quorums::Plan>,
     /// Set the weight of each node's vote, as in 2,1,1
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = whole(0..=u32::MAX))]
     #[arg(allow_hyphen_values = true)]
     weights: Option<Vec<u32>>,
     /// Choose the spanning tree: balanced:K, chain or star [default: balanced:2]
@@ -234,11 +235,6 @@ impl FromStr for GraphShape {
             "say ring, mesh, chain, star, balanced:K, or edges as in 1-2,2-3".to_owned()
         })
     }
-}
-
-/// Parse a whole number; the group checks its range.
-pub(crate) fn parse_count(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("say a whole number from 0 to {}", u32::MAX))
 }
 
 /// Parse the number of a node; people count them from 1.

@@ -27,6 +27,7 @@ mod finding;
 mod group_args;
 mod header;
 mod names;
+mod numbers;
 mod pages;
 mod progress;
 mod rerun;
@@ -62,16 +63,27 @@ fn main() -> ExitCode {
 
 /// Print help and version; every other error of the parser becomes one line.
 fn answer(error: &clap::Error, out: &mut dyn Write) -> anyhow::Result<()> {
-    let text = error.render().to_string();
+    let (text, first) = (error.render().to_string(), env::args_os().nth(1));
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(out.write_all(text.as_bytes())?),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let text = "no command given: `doorway help` shows the commands";
-            Err(Usage(text.to_owned()).into())
+            let text = format!("no command given: {}", cli::shown_by(first.as_deref()));
+            Err(Usage(text).into())
         }
-        _ => {
-            let (line, name) = (failure::one_line(&text), env::args_os().nth(1));
-            match name.map_or(ExitCodes::Plain, |name| cli::exit_codes(&name)) {
+        kind => {
+            let mut line = failure::one_line(&text);
+            let remedy = match kind {
+                ErrorKind::MissingRequiredArgument | ErrorKind::UnknownArgument => {
+                    failure::usage(&text).map(|usage| format!("say {usage}"))
+                }
+                ErrorKind::InvalidSubcommand => Some(cli::shown_by(first.as_deref())),
+                _ => None,
+            };
+            // The parser may know better, such as the nearest name.
+            if let Some(remedy) = remedy.filter(|_| !line.contains("; tip: ")) {
+                line = format!("{line}; {remedy}");
+            }
+            match first.map_or(ExitCodes::Plain, |name| cli::exit_codes(&name)) {
                 ExitCodes::Sysexits => Err(Exit::new(exit::USAGE, line).into()),
                 ExitCodes::Plain => Err(Usage(line).into()),
             }

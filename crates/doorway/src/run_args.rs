@@ -11,13 +11,14 @@ use doorway_lab::simulate::{
 use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{parse_node, parse_nodes};
+use crate::numbers::whole;
 
 /// How clients arrive, how messages travel, and what fails.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RunArgs {
     /// Random seed; the same seed gives the same run
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = parse_seed)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub(crate) seed: u64,
     /// Set the time between two visits of a client, in message delays; a bare number is the mean of
     /// an exponential distribution [default: 10]
@@ -191,11 +192,6 @@ impl RunArgs {
 pub(crate) fn parse_entries(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX_ENTRIES);
     number.ok_or_else(|| format!("say a number up to {MAX_ENTRIES}"))
-}
-
-/// Parse a seed.
-fn parse_seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("say a whole number from 0 to {}", u64::MAX))
 }
 
 /// Parse a number; the simulator checks its range.

@@ -96,9 +96,15 @@ pub(crate) fn failure(path: &Path, violation: &Violation) -> anyhow::Error {
     anyhow!("{} ends with a violation: {violation}", path.display())
 }
 
-/// The violated property, and how it is violated.
-pub(crate) fn violated(violation: &Violation) -> String {
-    format!("{}: {violation}", Property::violated_by(violation))
+/// The name of the property that the script violates.
+pub(crate) fn property(played: &Outcome) -> Option<String> {
+    let violation = played.violation.as_ref()?;
+    Some(Property::violated_by(violation).name_with(played.history))
+}
+
+/// The property that the script violates, and how it is violated.
+pub(crate) fn violated(played: &Outcome) -> Option<String> {
+    Some(format!("{}: {}", property(played)?, played.violation.as_ref()?))
 }
 
 fn verb(told: &ScriptStep) -> &str {

@@ -42,9 +42,11 @@ fn nextest_list() -> anyhow::Result<&'static Path> {
 }
 
 pub(super) fn tests() -> anyhow::Result<Outcome> {
-    // `doorway lock` is tested in several shells. Only this one is not on every machine.
-    if may_install() && !quietly(&mut command("zsh --version")) {
-        install("zsh");
+    // `doorway lock` is tested in several shells. These two are not on every machine.
+    for (shell, trial) in [("zsh", "zsh --version"), ("busybox", "busybox true")] {
+        if may_install() && !quietly(&mut command(trial)) {
+            install(shell);
+        }
     }
     if have("nextest") {
         // More than there are cores, because many tests wait for other processes.

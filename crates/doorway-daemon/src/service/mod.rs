@@ -12,6 +12,7 @@ mod alarm;
 mod breaking;
 mod calling;
 mod connection;
+mod description;
 mod events;
 mod group;
 mod holder;
@@ -60,6 +61,7 @@ use crate::settings::{ClientSettings, Limits, Settings};
 use crate::task::boxed;
 
 use alarm::Alarm;
+use description::Description;
 
 pub(crate) use calling::ASKING;
 pub use connection::Peer;
@@ -115,7 +117,7 @@ pub(crate) struct ServiceShell {
     breaking: breaking::PendingBreaks,
 }
 
-type Descriptions = Mutex<HashMap<u64, Arc<str>, FxBuildHasher>>;
+type Descriptions = Mutex<HashMap<u64, Description, FxBuildHasher>>;
 
 /// The sessions, and what the shell keeps for them.
 struct Core {
@@ -538,7 +540,7 @@ fn describe(clients: Weak<Descriptions>) -> Describe {
     Describe::new(move |number| {
         let clients = clients.upgrade()?;
         let client = clients.lock().get(&number).cloned();
-        client.map(|client| client.to_string())
+        client.map(|client| client.now())
     })
 }
 

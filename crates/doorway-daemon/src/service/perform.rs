@@ -15,6 +15,7 @@ use doorway_sessions::{
 use tokio::time::timeout;
 
 use super::acquire::NodeRequest;
+use super::description::Description;
 use super::{Core, Event, Service, ServiceShell, process};
 use crate::log_limit::LogLimit;
 use crate::service;
@@ -103,8 +104,8 @@ impl ServiceShell {
                 self.ledger.as_ref().inspect(|ledger| ledger.settled());
             }
             Output::Serve => core.serve = true,
-            Output::Opened(session, client) => {
-                self.clients.lock().insert(session, client);
+            Output::Opened(session, client, process) => {
+                self.clients.lock().insert(session, Description { client, process });
                 self.changed.notify_waiters();
             }
             Output::Ended(session) => {

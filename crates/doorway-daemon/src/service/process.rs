@@ -180,6 +180,15 @@ pub(crate) async fn wait(evidence: Evidence, process: Option<Process>) {
     }
 }
 
+/// Whether a process is known to have ended.
+pub(super) fn has_ended(ProcessId { pid, started }: ProcessId) -> bool {
+    match Process::look(pid) {
+        Ok(Some(process)) => process.has_ended() || process.is_other(started),
+        Ok(None) => true,
+        Err(_) => false,
+    }
+}
+
 /// Wait until the process with this number and this start has ended. If it cannot be watched, it is
 /// looked for again and again.
 async fn ended(pid: u32, started: Option<u64>) {

@@ -21,7 +21,8 @@ impl Service {
 
     /// The description of the client of a session.
     pub(crate) fn described(&self, session: u64) -> Option<String> {
-        self.0.clients.lock().get(&session).map(ToString::to_string)
+        let client = self.0.clients.lock().get(&session).cloned();
+        client.map(|client| client.now())
     }
 
     /// What a lease has to do with a lock: it holds the lock, or waits for it.

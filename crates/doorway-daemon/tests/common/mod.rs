@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod group;
 pub(crate) mod network;
 pub(crate) mod settings;
+pub(crate) mod skip;
 #[path = "../../../doorway-sessions/tests/common/wait.rs"]
 pub(crate) mod wait;
 
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorway_client::{Code, Error};
 
+pub(crate) use skip::skip;
 pub(crate) use wait::{PATIENCE, until, until_async};
 
 /// A name that no other test uses.

@@ -11,7 +11,7 @@ use doorway_protocol::{
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, skip};
 
 /// How many connections this process may open, up to those that are wanted; the limit is raised as
 /// far as it can be.
@@ -21,8 +21,7 @@ pub(crate) fn connections(wanted: usize) -> usize {
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let possible = usize::try_from(allowed).unwrap_or(usize::MAX).saturating_sub(500);
     if possible < wanted {
-        assert!(std::env::var("CI").is_err(), "{allowed} files may be open, {wanted} must be");
-        println!("{allowed} files may be open: {possible} connections instead of {wanted}");
+        skip(&format!("{allowed} open files allow {possible} connections instead of {wanted}"));
     }
     possible.min(wanted)
 }

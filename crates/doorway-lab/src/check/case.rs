@@ -191,6 +191,13 @@ impl Property {
             Violation::Claim(_) => Self::Claim,
         }
     }
+
+    /// The name of the property in a run whose nodes keep this history. A claim is about a history,
+    /// so it has the name of the history.
+    pub fn name_with(self, history: Option<History>) -> String {
+        let claim = history.filter(|_| self == Self::Claim);
+        claim.map_or_else(|| self.to_string(), |history| history.name().to_owned())
+    }
 }
 
 impl fmt::Display for Property {

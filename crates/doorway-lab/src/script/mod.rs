@@ -60,6 +60,8 @@ pub struct Outcome {
     pub trace: Trace,
     /// The violation at the end of the script.
     pub violation: Option<Violation>,
+    /// The history that the nodes keep, if any.
+    pub history: Option<History>,
     /// The group of the script: `run` without that word, and the `quorum` lines below it.
     pub setup: String,
     /// Every choice that was made, in order.

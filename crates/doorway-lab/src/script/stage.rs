@@ -19,8 +19,9 @@ const MAX_DELIVERIES: usize = 10_000;
 /// Run a script to its end.
 pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     let Script { setup, lines } = script;
+    let history = setup.history;
     let mut stage = Stage::new(setup.world()?, setup.title);
-    stage.judge = setup.history.map(History::judge);
+    stage.judge = history.map(History::judge);
     let mut text = Vec::new();
     let mut steps = Vec::new();
     let (mut group, mut notes) = (Vec::new(), Vec::new());
@@ -53,7 +54,17 @@ pub(super) fn play(script: Script<'_>) -> Result<Outcome, ScriptError> {
     }
     let text = text.join("\n") + "\n";
     let Stage { trace, violation, choices, repeated: round, .. } = stage;
-    Ok(Outcome { text, steps, trace, violation, setup: group.join("\n"), choices, notes, round })
+    Ok(Outcome {
+        text,
+        steps,
+        trace,
+        violation,
+        history,
+        setup: group.join("\n"),
+        choices,
+        notes,
+        round,
+    })
 }
 
 /// A world, and what the commands have done to it so far.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::driver::Browser;
+use crate::skip::skip;
 
 /// What is wrong with the picture: text that is too small, panels that overlap or stick out.
 const FACTS: &str = "
@@ -86,7 +87,7 @@ impl Browser {
     /// What axe finds wrong with the screen. Without axe this finds nothing, and says so.
     pub(crate) fn axe(&self, screen: &str) -> Vec<String> {
         let Some(path) = std::env::var_os("AXE").map(PathBuf::from) else {
-            eprintln!("{screen}: not looked at by axe, since AXE does not name its file");
+            skip(&format!("{screen}: AXE does not name the file of axe"));
             return Vec::new();
         };
         let axe = std::fs::read_to_string(path).expect("the file is there");

@@ -9,6 +9,8 @@ mod lecture;
 mod look;
 mod screens;
 mod site;
+#[path = "../../../doorway-daemon/tests/common/skip.rs"]
+mod skip;
 mod stories;
 mod threads;
 

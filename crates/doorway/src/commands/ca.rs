@@ -12,6 +12,7 @@ use doorway_daemon::certificate::SOON_DAYS;
 
 use super::print_json;
 use crate::failure::Usage;
+use crate::numbers::whole;
 use crate::table::Table;
 
 /// Make certificates for the nodes and clients of a group, signed by a private authority
@@ -45,7 +46,12 @@ struct Init {
     #[arg(long, value_name = "DIR", default_value = "ca")]
     dir: PathBuf,
     /// Make it valid for this many days
-    #[arg(long, value_name = "DAYS", default_value_t = AUTHORITY_DAYS, value_parser = days())]
+    #[arg(
+        long,
+        value_name = "DAYS",
+        default_value_t = AUTHORITY_DAYS,
+        value_parser = whole(1..=MOST_DAYS),
+    )]
     days: u32,
     /// Print JSON
     #[arg(long)]
@@ -84,7 +90,12 @@ struct Common {
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
     /// Make the certificate valid for this many days, but never longer than the authority
-    #[arg(long, value_name = "DAYS", default_value_t = LEAF_DAYS, value_parser = days())]
+    #[arg(
+        long,
+        value_name = "DAYS",
+        default_value_t = LEAF_DAYS,
+        value_parser = whole(1..=MOST_DAYS),
+    )]
     days: u32,
     /// Replace an existing certificate, and keep its key and its addresses
     #[arg(long)]
@@ -103,10 +114,6 @@ struct Show {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn days() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(MOST_DAYS))
 }
 
 /// Make or show certificates, and say what to do with them.

@@ -8,6 +8,7 @@ use doorway_client::{Fence, Life, Name};
 use serde::Serialize;
 
 use super::print_json;
+use crate::numbers::whole;
 use crate::service::acquire::{Grants, acquire};
 use crate::service::ancestors::{ancestors, stdout};
 use crate::service::event_loop::EventLoop;
@@ -38,7 +39,7 @@ pub(crate) struct Args {
 
     /// Hold the lock until this process of this machine ends, such as $$ for a script [default: the
     /// script that runs this command]
-    #[arg(long, conflicts_with = "ttl", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, conflicts_with = "ttl", value_parser = whole(1..=u32::MAX))]
     pid: Option<u32>,
 
     /// Hold the lock for this long, in seconds or as 10m, and as long again after each `doorway

@@ -19,6 +19,7 @@ use doorway_protocol::{
 use serde::Serialize;
 
 use super::print_json;
+use crate::numbers::whole;
 use crate::service::exit::{self, Exit};
 use crate::service::options::{LookArgs, seconds};
 use crate::service::query::{Query, unexpected_answer};
@@ -114,7 +115,13 @@ struct Init {
 
     /// With --from-fixed or --from: begin above this view. Give the highest view that `doorway
     /// status` has shown if machines of the fixed group do not come along, or if the backup is old
-    #[arg(long, value_name = "VIEW", requires = "former", default_value_t = 0)]
+    #[arg(
+        long,
+        value_name = "VIEW",
+        requires = "former",
+        default_value_t = 0,
+        value_parser = whole(0..=u64::MAX),
+    )]
     above: u64,
 
     /// With --from: do it without asking

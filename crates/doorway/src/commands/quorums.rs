@@ -16,8 +16,9 @@ use serde::Serialize;
 use super::print_json;
 use crate::failure::Usage;
 use crate::files;
-use crate::group_args::{parse_count, parse_size};
+use crate::group_args::parse_size;
 use crate::names;
+use crate::numbers::whole;
 use crate::progress::Busy;
 
 const EXAMPLES: &str = "\
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["plan", "weights", "scheme", "picture"])]
     table: bool,
     /// Set the weight of each node's vote, as in 2,1,1
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = parse_count)]
+    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', value_parser = whole(0..=u32::MAX))]
     #[arg(allow_hyphen_values = true)]
     weights: Option<Vec<u32>>,
     /// Choose one of the two schemes of the triangle [default: both, in turn]

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use doorway_lab::check::Property;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::script::{Outcome, ScriptStep};
 use serde::Serialize;
@@ -90,9 +89,9 @@ fn print(
     } else {
         writeln!(out, "{}", played.trace.title)?;
         scripts::print(out, &played.steps)?;
-        match &played.violation {
+        match scripts::violated(played) {
             None => writeln!(out, "nothing is violated")?,
-            Some(violation) => writeln!(out, "violated: {}", scripts::violated(violation))?,
+            Some(violated) => writeln!(out, "violated: {violated}")?,
         }
     }
     Ok(out.flush()?)
@@ -106,7 +105,7 @@ impl<'a> Replay<'a> {
             run: &played.trace.title,
             n: played.trace.size,
             verdict: if violation.is_some() { "violated" } else { "holds" },
-            property: violation.map(|what| Property::violated_by(what).to_string()),
+            property: scripts::property(played),
             violation: violation.map(ToString::to_string),
             difference,
             steps: played.steps.iter().map(step).collect(),

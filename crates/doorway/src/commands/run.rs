@@ -8,6 +8,7 @@ use doorway_client::machine::UNLIMITED;
 use doorway_client::{Code, Endpoint, Life, Setup};
 use doorway_protocol::Scope;
 
+use crate::numbers::whole;
 use crate::service::acquire::Grants;
 use crate::service::command_line::CommandLine;
 use crate::service::event_loop::EventLoop;
@@ -104,7 +105,12 @@ pub(crate) struct Args {
     pub(crate) grace: Option<Duration>,
 
     /// Exit with this code if the lock was lost
-    #[arg(long, value_name = "CODE", default_value_t = exit::LOST)]
+    #[arg(
+        long,
+        value_name = "CODE",
+        default_value_t = exit::LOST,
+        value_parser = whole(0..=u8::MAX),
+    )]
     pub(crate) lost_exit_code: u8,
 
     /// Hold the lock for at least this long, in seconds, even if the command ends sooner
@@ -127,7 +133,13 @@ pub(crate) struct Args {
     pub(crate) once_per: Option<Duration>,
 
     /// Exit with this code if the command was not run because of --once-per
-    #[arg(long, value_name = "CODE", default_value_t = 0, requires = "once_per")]
+    #[arg(
+        long,
+        value_name = "CODE",
+        default_value_t = 0,
+        requires = "once_per",
+        value_parser = whole(0..=u8::MAX),
+    )]
     pub(crate) skip_exit_code: u8,
 
     /// Show this text to others who ask who holds the lock [default: the command]

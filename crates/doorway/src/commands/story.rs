@@ -203,9 +203,9 @@ impl PlayedStory {
                 wrap::print_prose(out, 0, &script.about())?;
                 writeln!(out, "\n{}", played.trace.title)?;
                 scripts::print(out, &played.steps)?;
-                match &played.violation {
+                match scripts::violated(played) {
                     None => writeln!(out, "nothing is violated")?,
-                    Some(violation) => writeln!(out, "violated: {}", scripts::violated(violation))?,
+                    Some(violated) => writeln!(out, "violated: {violated}")?,
                 }
             }
             Self::Flaw(flaw, found) => print_flaw(flaw, found, out)?,

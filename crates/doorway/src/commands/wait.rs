@@ -7,6 +7,7 @@ use doorway_client::{Moment, Name};
 use serde::Serialize;
 
 use super::{print_json, who};
+use crate::numbers::whole;
 use crate::service::exit::{self, Exit};
 use crate::service::options::{self, NodeArgs, seconds};
 use crate::service::query::Query;
@@ -30,7 +31,13 @@ pub(crate) struct Args {
     wait: Option<Duration>,
 
     /// Exit with this code if the lock is not free in time
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
+    #[arg(
+        short = 'E',
+        long,
+        value_name = "CODE",
+        default_value_t = 1,
+        value_parser = whole(0..=u8::MAX),
+    )]
     conflict_exit_code: u8,
 
     /// Print JSON

@@ -53,7 +53,7 @@ impl CommandLine {
         let mut locks =
             names.iter().map(|word| name(program, word)).collect::<Result<Vec<_>, _>>()?;
         if locks.is_empty() {
-            return Err(format!("no name given: {program} NAME -- COMMAND..."));
+            return Err(format!("no name given: say {program} NAME -- COMMAND..."));
         }
         locks.sort();
         locks.dedup();
@@ -80,7 +80,14 @@ fn no_command(program: &str, names: &[OsString]) -> String {
         let bytes = name.as_encoded_bytes();
         !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
     };
-    let mut text = format!("no command given: say {program} NAME -- COMMAND...");
+    let missing = match names {
+        [name] => {
+            let name = name.display();
+            format!("'{name}' is taken for the name of a lock, and no command follows")
+        }
+        _ => "no command follows the names".to_owned(),
+    };
+    let mut text = format!("{missing}: say {program} NAME -- COMMAND...");
     if let [name] = names
         && is_number(name)
     {
@@ -134,8 +141,9 @@ mod tests {
     fn the_error_names_what_is_missing_or_too_much() {
         for (text, line, why) in [
             ("", None, "no command"),
-            ("x", None, "no command"),
-            ("x --", None, "no command"),
+            ("x", None, "'x' is taken for the name of a lock, and no command follows"),
+            ("x --", None, "'x' is taken for the name of a lock, and no command follows"),
+            ("x y --", None, "no command follows the names: say doorway run NAME -- COMMAND..."),
             ("9", None, "`doorway lock NAME`"),
             ("-- ls", None, "no name"),
             ("", Some("ls"), "no name"),

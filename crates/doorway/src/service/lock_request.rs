@@ -6,6 +6,7 @@ use doorway_client::{Mode, Name};
 
 use super::link::Persistence;
 use super::options::seconds;
+use crate::numbers::whole;
 
 /// The options that say how to take a lock.
 #[derive(clap::Args)]
@@ -28,11 +29,17 @@ pub(crate) struct AcquireArgs {
     exclusive: bool,
 
     /// Allow up to K holders at once (counting semaphore); all of them must give the same K
-    #[arg(short = 'k', long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'k', long, value_name = "K", value_parser = whole(1..=u32::MAX))]
     permits: Option<u32>,
 
     /// Exit with this code if the lock is not free in time
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 1)]
+    #[arg(
+        short = 'E',
+        long,
+        value_name = "CODE",
+        default_value_t = 1,
+        value_parser = whole(0..=u8::MAX),
+    )]
     conflict_exit_code: u8,
 }
 

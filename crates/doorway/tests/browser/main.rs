@@ -15,6 +15,8 @@ mod look;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod place;
 mod remote;
+#[path = "../../../doorway-daemon/tests/common/skip.rs"]
+mod skip;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

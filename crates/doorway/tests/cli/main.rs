@@ -71,6 +71,9 @@ fn failing(line: &str, code: i32) -> (String, String) {
 fn refusal(line: &str) -> String {
     let (answer, reason) = failing(line, 2);
     assert!(answer.is_empty(), "doorway {line} prints though it refuses");
+    for raw in ["invalid digit", "..=", "number too large", "cannot parse", "out of range"] {
+        assert!(!reason.contains(raw), "doorway {line} answers in words of Rust: {reason}");
+    }
     reason
 }
 

@@ -188,3 +188,26 @@ fn impossible_checks_are_refused_in_one_line() {
     ];
     refused(cases.map(|(line, why)| (line.to_owned(), why)));
 }
+
+#[test]
+fn whole_numbers_and_commands_are_answered_with_what_would_be_right() {
+    let days = "'--days <DAYS>': say a whole number from 1 to 36500";
+    let seed = "'--seed <SEED>': say a whole number from 0 to 18446744073709551615";
+    let cases = [
+        ("ca init --group a --days 0", days),
+        ("ca init --group a --days x", days),
+        ("ca node a --days 36501", days),
+        ("lab --port 99999", "'--port <PORT>': say a whole number from 0 to 65535"),
+        ("lab --port=", "say a whole number from 0 to 65535"),
+        ("problems run buffer-pair --seed x", seed),
+        ("problems show buffer-pair --seed -1", seed),
+        ("problems check buffer-pair -n 0", "say a whole number from 1 to 1000"),
+        ("ca", "no command given: `doorway help ca` shows the commands"),
+        ("threads", "no command given: `doorway help threads` shows the commands"),
+        ("threads run", "'run'; `doorway help threads` shows the commands"),
+        ("zzz", "'zzz'; `doorway help` shows the commands"),
+        ("list x", "unexpected argument 'x' found; say doorway list [OPTIONS]"),
+        ("quorums", "<KIND|SETS>; say doorway quorums "),
+    ];
+    refused(cases.map(|(line, why)| (line.to_owned(), why)));
+}

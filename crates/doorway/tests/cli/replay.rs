@@ -13,6 +13,11 @@ fn a_saved_counterexample_shows_the_same_again() {
             "raymond-k-scanned -n 3 --permits 2 --seats 1",
             "stuck: node 1 waits and nothing can happen any more",
         ),
+        (
+            "order",
+            "raymond-tree -n 3 --history order",
+            "order: node 2 is inside, but node 3 asked before and waits",
+        ),
         ("wave", "raymond-echo -n 3 --graph star --initiators 1,2 --crash=outside", "stuck: node"),
     ] {
         let story = temporary(&format!("{name}.txt"));
@@ -47,11 +52,18 @@ fn effects_that_do_not_happen_are_reported_with_their_line() {
     assert_eq!(found["difference"]["line"], 3);
     assert_eq!(json(&format!("replay {right}"))["difference"], serde_json::Value::Null);
 
-    let story = temporary("edited.txt");
-    failing(&format!("check lamport -n 2 --channel unordered --save {story}"), 1);
-    let edited = file("edited-by-hand.txt", &text_of(&story).replace("1 -> 2 Ack", "1 -> 2 Nack"));
-    let (_, reason) = failing(&format!("replay {edited}"), 1);
-    assert!(reason.contains("the script says '1 -> 2 Nack"), "{reason}");
+    for (name, check, effect, edited) in [
+        ("safety", "lamport -n 2 --channel unordered", "1 -> 2 Ack", "1 -> 2 Nack"),
+        ("order", "raymond-tree -n 3 --history order", "2 -> 1 Request", "2 -> 3 Request"),
+    ] {
+        let story = temporary(&format!("edited-{name}.txt"));
+        failing(&format!("check {check} --save {story}"), 1);
+        let text = text_of(&story).replace(effect, edited);
+        let by_hand = file(&format!("edited-{name}-by-hand.txt"), &text);
+        let (_, reason) = failing(&format!("replay {by_hand}"), 1);
+        assert!(reason.contains(&format!("the script says '{edited}")), "{reason}");
+        assert!(reason.contains(&format!("what happens is '{effect}")), "{reason}");
+    }
 }
 
 /// The request of node 2 is lost, and node 3, which always asks again, goes in and out forever.

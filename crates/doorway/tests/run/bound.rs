@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::place::{Place, Process, line_of, signal, until};
+use crate::skip::skip;
 
 /// How a node ends.
 const ENDS: [&str; 2] = ["KILL", "TERM"];
@@ -94,7 +95,9 @@ fn a_lock_whose_processes_are_all_gone_is_free_after_a_restart_of_the_node() {
 /// A node in a container does not see the processes of its machine.
 #[test]
 fn a_node_that_cannot_see_a_process_gives_its_lock_a_ttl_and_run_says_so() {
-    let Some(place) = Place::in_namespace() else { return };
+    let Some(place) = Place::in_namespace() else {
+        return skip("this user cannot make a pid namespace");
+    };
     let (code, told) = place.code("run --verbose x -- true");
     assert_eq!(code, Some(0), "{told}");
     let why = "lost if the node hears nothing for 60 s, because the node cannot see this process";

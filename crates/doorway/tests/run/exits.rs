@@ -167,6 +167,46 @@ fn misuse_is_64_and_no_node_is_69() {
 }
 
 #[test]
+fn misuse_is_answered_with_what_would_be_right() {
+    let place = Place::empty();
+    let say = "say doorway run NAME -- COMMAND...";
+    for (words, right) in [
+        ("run -k 0 x -- true", "'--permits <K>': say a whole number from 1 to 4294967295"),
+        ("run -k -1 x -- true", "say a whole number from 1 to 4294967295"),
+        ("run -k many x -- true", "say a whole number from 1 to 4294967295"),
+        ("run --permits= x -- true", "say a whole number from 1 to 4294967295"),
+        ("run -E 256 x -- true", "'--conflict-exit-code <CODE>': say a whole number from 0 to 255"),
+        ("run --lost-exit-code -1 x -- true", "say a whole number from 0 to 255"),
+        ("run --once-per 1h --skip-exit-code x x -- true", "say a whole number from 0 to 255"),
+        ("wait x -E many", "say a whole number from 0 to 255"),
+        ("lock x --pid 0", "'--pid <PID>': say a whole number from 1 to 4294967295"),
+        ("lock x --pid me", "say a whole number from 1 to 4294967295"),
+        (
+            "members init --from-fixed --above x",
+            "say a whole number from 0 to 18446744073709551615",
+        ),
+        ("top --page --port 65536", "say a whole number from 0 to 65535"),
+        // Without a name, the command is taken for it.
+        ("run -- true", "'true' is taken for the name of a lock, and no command follows"),
+        ("run -- true", say),
+        ("run true", say),
+        ("run x y --", "no command follows the names"),
+        ("run x y --", say),
+        ("run -c true", "<NAME>"),
+        ("run", "<NAME>...; say doorway run [OPTIONS] <NAME>... -- <COMMAND>..."),
+        ("elect x", "say doorway elect NAME -- COMMAND..."),
+        ("lock", "; say doorway lock "),
+        ("unlock x", "--fence <FENCE>; say doorway unlock --fence <FENCE> <NAME>"),
+        ("who x y", "unexpected argument 'y' found; say doorway who [OPTIONS] <NAME>"),
+        ("members bogus", "'bogus'; `doorway help members` shows the commands"),
+    ] {
+        let (code, text) = place.code(words);
+        assert_eq!(code, Some(64), "{words}: {text}");
+        assert!(text.contains(right) && text.lines().count() == 1, "{words}: {text}");
+    }
+}
+
+#[test]
 fn options_after_the_name_belong_to_the_command() {
     let place = Place::new();
     let output = |words: &[&str]| {

@@ -4,6 +4,7 @@
 mod bound;
 mod container;
 mod crash;
+mod doctor;
 mod elect;
 mod environment;
 mod exits;
@@ -17,6 +18,9 @@ mod pty;
 mod reach;
 mod scripts;
 mod signals;
+#[path = "../../../doorway-daemon/tests/common/skip.rs"]
+mod skip;
 mod start;
 mod substitution;
 mod terminal;
+mod user;

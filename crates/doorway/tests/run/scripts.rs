@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::place::{DOORWAY, Place, Process, until};
+use crate::place::{DOORWAY, Place, Process, line_of, signal, until};
 
 fn json(place: &Place, words: &str) -> Value {
     serde_json::from_str(&place.answer(&format!("{words} --json"))).expect("JSON")
@@ -228,4 +228,30 @@ fn who_names_the_process_that_a_lock_is_tied_to_and_its_user() {
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = String::from_utf8(user).unwrap();
     assert!(text.contains(&format!(" on {}@", user.trim())), "{text}");
+}
+
+#[test]
+fn who_says_that_a_killed_wrapper_has_ended_while_its_command_holds_the_lock() {
+    let mut place = Place::new();
+    let line = "echo $$ > pid; exec sleep 100";
+    let wrapper = Process::spawn(place.run("x", line).current_dir(&place.directory));
+    let command = line_of(&place.file("pid")).parse().unwrap();
+    let lives = format!("(pid {})", wrapper.id());
+    let ended = format!("(pid {} has ended)", wrapper.id());
+    let text = place.answer("who x");
+    assert!(text.contains(&lives), "{text}");
+    wrapper.signal("KILL");
+    wrapper.end();
+    for restarted in [false, true] {
+        if restarted {
+            place.end_node("KILL");
+            place.start();
+        }
+        let (_, refused) = place.code("run -n x -- true");
+        for text in [place.answer("who x"), place.who("x").to_string(), refused] {
+            assert!(text.contains(&ended) && !text.contains(&lives), "{restarted}: {text}");
+        }
+    }
+    signal(command, "KILL");
+    until("the lock is free", || place.inside("x", 0));
 }

@@ -18,6 +18,22 @@ fn holder(place: &Place, label: &str) -> Process {
 }
 
 #[test]
+fn a_node_on_a_terminal_prints_its_log_and_nothing_else() {
+    let place = Place::empty();
+    let (socket, data) = (place.socket(), place.file("data").display().to_string());
+    let words = [DOORWAY, "serve", "--local", "--socket", &socket, "--data", &data];
+    let mut pty = Pty::new(&place, &words, 200);
+    let mut shown = pty.expect("serving");
+    pty.type_in("\x03");
+    shown += &pty.expect("stopping");
+    assert!(!shown.contains('\x1b') && !shown.contains("ansi"), "{shown}");
+    // The terminal itself shows the Ctrl-C.
+    for line in shown.replace("^C", "").lines().filter(|line| !line.is_empty()) {
+        assert!(line.contains(" INFO ") || line.contains(" WARN "), "not a line of a log: {line}");
+    }
+}
+
+#[test]
 fn an_interactive_command_has_the_terminal() {
     let (place, mut pty) = shell();
     // It reads a line from the terminal itself, as ssh and sudo do, with its modes changed.

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use doorway_client::blocking::Client;
-use doorway_client::{Code, Endpoints, Error};
+use doorway_client::{Code, Endpoints, Error, Options, TlsConfig};
 use doorway_sessions::ledger::LedgerContents;
 use rustix::process::Signal;
 
@@ -74,6 +74,47 @@ fn rights_that_the_file_takes_away_are_gone_on_an_open_connection() {
     daemon.signal(Signal::HUP);
     until("the client may acquire again", || client.acquire("b").enter().is_ok());
     assert_eq!(code(&client.inspect("a").map(drop).unwrap_err()), Code::Forbidden);
+}
+
+#[test]
+fn tokens_of_the_file_change_with_a_signal_and_the_log_says_what_needs_a_restart() {
+    let daemon = remote("");
+    let (sessions, _) = daemon.tcp.clone().unwrap();
+    let authority = fs::read(daemon.place.file("ca.crt")).unwrap();
+    let connect = |token: &str| {
+        let tls = TlsConfig::new(&authority, "n1.test.doorway").unwrap();
+        let client = Client::connect(tcp(&sessions), &Options::default().tls(tls).token(token))?;
+        client.acquire("a").enter().map(drop)
+    };
+    let (old, new) = (fs::read_to_string(daemon.place.file("ci.token")).unwrap(), "0".repeat(32));
+    connect(&old).unwrap();
+    assert_eq!(code(&connect(&new).unwrap_err()), Code::Forbidden);
+
+    // Another client is added.
+    let before = fs::read_to_string(&daemon.file).unwrap();
+    fs::write(daemon.place.file("new.token"), &new).unwrap();
+    let added = "[[client]]\nname = \"new\"\ntoken_file = \"new.token\"\n\
+                 rights = [{ names = \"*\", may = [\"acquire\"] }]\n";
+    fs::write(&daemon.file, format!("{before}{added}")).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the new token is accepted", || connect(&new).is_ok());
+    connect(&old).unwrap();
+    assert!(daemon.log().contains("changed: [[client]] file="), "{}", daemon.log());
+
+    // The first one loses its token, and a setting changes that needs a restart.
+    let text = format!("{before}{added}").replace("token_file = \"ci.token\"\n", "");
+    fs::write(&daemon.file, text.replace("drain = \"100ms\"", "drain = \"200ms\"")).unwrap();
+    daemon.signal(Signal::HUP);
+    let told = "changed: [[client]]; only a restart changes: drain";
+    until("the settings are reloaded", || daemon.log().contains(told));
+    assert_eq!(code(&connect(&old).unwrap_err()), Code::Forbidden);
+    connect(&new).unwrap();
+
+    // The settings are the same, but the token in the file is another one.
+    fs::write(daemon.place.file("new.token"), &old).unwrap();
+    daemon.signal(Signal::HUP);
+    until("the token in the file counts", || connect(&old).is_ok());
+    assert_eq!(code(&connect(&new).unwrap_err()), Code::Forbidden);
 }
 
 /// After a crash of the machine, the next process waits for sessions as long as the marker says.

@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::client::{CONNECTION, Client, NO_TTL};
 use super::process::Sleeper;
 use crate::common::settings::settings;
+use crate::common::skip;
 use crate::server::Server;
 
 /// The variable that tells a process of these tests which node to use.
@@ -112,8 +113,7 @@ fn a_process_of_another_pid_namespace_is_refused_with_the_reason() {
     let unshare = ["--pid", "--fork", "--kill-child"];
     let may = Command::new("unshare").args(unshare).arg("true").stderr(Stdio::null()).status();
     if !may.is_ok_and(|status| status.success()) {
-        eprintln!("SKIPPED: this user cannot make a pid namespace");
-        return;
+        return skip("this user cannot make a pid namespace");
     }
     let server = Server::start(&settings());
     let mut client = Command::new("unshare")

@@ -8,6 +8,7 @@ use doorway_daemon::members::Recovery;
 use doorway_daemon::settings::{FILE, Overrides, Settings};
 
 use super::confirm::confirm;
+use crate::numbers::whole;
 use crate::service::exit::{self, Exit};
 
 /// Go on with this machine alone, after a majority of the machines is lost for ever
@@ -32,7 +33,7 @@ pub(super) struct Args {
 
     /// Begin above this view, too. Give the highest view that `doorway status` has shown if other
     /// machines have seen more than 65,536 views without this one
-    #[arg(long, value_name = "VIEW")]
+    #[arg(long, value_name = "VIEW", value_parser = whole(0..=u64::MAX))]
     view_at_least: Option<u64>,
 
     /// Recover the node with this configuration

@@ -8,6 +8,7 @@ use doorway_threads::ring::explore::Daemon;
 
 use crate::failure::Usage;
 use crate::names;
+use crate::numbers::whole;
 
 /// A problem, or one solution of it.
 #[derive(Clone, Copy, Debug)]
@@ -95,17 +96,17 @@ impl Problem {
 #[derive(clap::Args, Default)]
 pub(super) struct ProblemArgs {
     /// Set the number of producers, of processes or of machines [default: 2; rings: 4]
-    #[arg(short = 'n', value_name = "N", value_parser = parse_count)]
+    #[arg(short = 'n', value_name = "N", value_parser = whole(1..=MOST))]
     n: Option<usize>,
     /// Set the number of places of a buffer [default: 2]
-    #[arg(long, value_name = "C", value_parser = parse_count)]
+    #[arg(long, value_name = "C", value_parser = whole(1..=MOST))]
     capacity: Option<usize>,
     /// Set the number of items of each producer, for buffer-locked and buffer-naive [default: 2]
-    #[arg(long, value_name = "I", value_parser = parse_count)]
+    #[arg(long, value_name = "I", value_parser = whole(1..=MOST))]
     items: Option<usize>,
     /// Set the number of processes that send (buffer-threads) or write (readers-writers)
     /// [default: 1]
-    #[arg(long, value_name = "W", value_parser = parse_count)]
+    #[arg(long, value_name = "W", value_parser = whole(1..=MOST))]
     writers: Option<usize>,
     /// Let channels do this to messages: overtaking, loss, duplication, or none; crash lets both
     /// processes of buffer-pair start again [default: overtaking,loss,duplication where producers
@@ -120,7 +121,7 @@ pub(super) struct ProblemArgs {
     #[arg(hide_possible_values = true)]
     lock: Option<&'static Lock>,
     /// Set the number of states of a machine of ring-k-state [default: N]
-    #[arg(long, value_name = "K", value_parser = parse_count)]
+    #[arg(long, value_name = "K", value_parser = whole(1..=MOST))]
     states: Option<usize>,
     /// Choose how machines of a ring move: one at a time, any number at once, or with separate
     /// reads and writes [default: central]
@@ -164,11 +165,6 @@ impl DaemonName {
 
 /// The most producers, processes, machines, places or items of an option.
 const MOST: usize = 1000;
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=MOST).contains(number));
-    number.ok_or_else(|| format!("say a number from 1 to {MOST}"))
-}
 
 /// A problem with all of its numbers.
 #[derive(Clone, Copy, Debug)]

@@ -17,6 +17,7 @@ use super::show::parse_steps;
 use crate::commands::print_json;
 use crate::failure::Usage;
 use crate::names;
+use crate::numbers::whole;
 use crate::table::Table;
 
 const EXAMPLES: &str = "\
@@ -35,7 +36,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: ProblemArgs,
     /// Choose the random run; the same seed gives the same run of a buffer by messages
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
     /// Take this number of random steps, at most 10000 (buffers by messages)
     #[arg(long, value_name = "STEPS", default_value_t = 2_000, value_parser = parse_steps)]

@@ -18,6 +18,7 @@ use crate::commands::print_json;
 use crate::failure::Usage;
 use crate::files;
 use crate::names;
+use crate::numbers::whole;
 use crate::table::Table;
 
 const EXAMPLES: &str = "\
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: ProblemArgs,
     /// Choose the random run of a buffer; the same seed gives the same run
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
     /// Take this number of random steps before everything arrives, at most 10000
     #[arg(long, value_name = "STEPS", default_value_t = 12, value_parser = parse_steps)]

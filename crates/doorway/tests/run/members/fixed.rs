@@ -40,6 +40,25 @@ fn a_group_that_cannot_decide_says_so() {
     job.end();
 }
 
+#[test]
+fn a_peer_that_stops_or_dies_is_logged_in_words_of_this_program() {
+    let mut group = Group::fixed();
+    // All links are up.
+    group.lock(0, "x");
+    group.stop(1);
+    group.kill(2);
+    let log = || fs::read_to_string(group.place.file("a.log")).expect("a log");
+    until("both are missed", || {
+        let log = log();
+        let down =
+            |peer: &str| log.lines().any(|line| line.contains("link down") && line.contains(peer));
+        down("peer=\"b\"") && down("peer=\"c\"")
+    });
+    for foreign in ["close_notify", "docs.rs", "rustls"] {
+        assert!(!log().contains(foreign), "{foreign} in:\n{}", log());
+    }
+}
+
 /// The holder is connected to the node that stops, and its command runs on.
 #[test]
 fn nobody_enters_while_the_node_of_the_holder_is_stopped() {
