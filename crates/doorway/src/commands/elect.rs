@@ -61,7 +61,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Let a standby take over if the node has not heard from the leader for this long, in
-    /// seconds; without this a leader that hangs stays the leader, and 10 s over TCP
+    /// seconds [default: a leader that hangs stays the leader; over TCP 10]
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     ttl: Option<Duration>,
 

@@ -118,7 +118,7 @@ pub(crate) struct Args {
     pub(crate) hold_at_least: Option<Duration>,
 
     /// Let the node give the lock to others if it has not heard from this wrapper for this long,
-    /// in seconds; without this the lock is held as long as the command runs, and 10 s over TCP
+    /// in seconds [default: the lock is held as long as the command runs; over TCP 10]
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     pub(crate) ttl: Option<Duration>,
 
@@ -150,7 +150,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) verbose: bool,
 
-    /// The names of the locks, and the command
+    /// The name of the lock, or several names to take all of these locks; then the command
     #[arg(
         value_name = "NAME",
         required = true,

@@ -28,7 +28,8 @@ pub(crate) struct AcquireArgs {
     #[arg(short = 'x', long, visible_short_alias = 'e')]
     exclusive: bool,
 
-    /// Allow up to K holders at once (counting semaphore); all of them must give the same K
+    /// Allow up to K holders at once (counting semaphore); all of them must give the same K. The
+    /// fences of these grants are in no order, and have nothing to do with those without -k
     #[arg(short = 'k', long, value_name = "K", value_parser = whole(1..=u32::MAX))]
     permits: Option<u32>,
 
