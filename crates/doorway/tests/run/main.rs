@@ -7,6 +7,7 @@ mod crash;
 mod elect;
 mod environment;
 mod exits;
+mod full_disk;
 mod inherit;
 mod lost;
 mod members;
