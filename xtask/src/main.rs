@@ -11,6 +11,7 @@ mod dependencies;
 mod docs;
 mod faults;
 mod files;
+mod imitations;
 mod layers;
 mod mutants;
 mod package;

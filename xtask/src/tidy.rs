@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::bail;
 
 use crate::files::{self, File};
-use crate::{layers, pure};
+use crate::{imitations, layers, pure};
 
 /// Above this many lines a file is mentioned, in case it holds more than one concept.
 const FILE_LINES: usize = 400;
@@ -80,6 +80,7 @@ fn complaints(files: &[File]) -> Vec<String> {
             complaints.extend(driver_complaints(file, &modules));
         }
     }
+    complaints.extend(imitations::complaints(files));
     complaints.extend(broken_links(files));
     let missing = DOCUMENTS.iter().filter(|path| !files.iter().any(|file| file.path == **path));
     complaints.extend(missing.map(|path| format!("{path}: is missing")));

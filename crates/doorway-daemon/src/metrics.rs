@@ -83,8 +83,14 @@ impl ServiceCollector {
         let serving =
             status.view.is_some() && status.reclaiming_ms.is_none() && !self.service.is_stopping();
         let in_group = self.service.members_report().is_none_or(|it| it.trouble.is_none());
-        let serving = serving && in_group;
+        let ledger = self.service.ledger_trouble();
+        let serving = serving && in_group && ledger.is_none();
         page.gauge("serving", "1 if the node serves, otherwise 0.", u64::from(serving))?;
+        page.gauge(
+            "ledger_writable",
+            "1 if the node can write its ledger, 0 if it cannot, as on a full disk.",
+            u64::from(ledger.is_none()),
+        )?;
         page.gauge(
             "view",
             "The number of the current view, 0 if there is none.",

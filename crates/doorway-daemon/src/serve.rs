@@ -2,11 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
+use doorway_node::views::StoreError;
 use doorway_node::{EndReason, StartError, TlsConfig};
 use doorway_protocol::Scope;
 use doorway_sessions::ledger::{Ledger, LedgerContents, LedgerError, seconds_since_2026};
@@ -150,7 +151,7 @@ async fn run_until(
     }
     // No connection is accepted before all listeners are there.
     let members = Members::open(&settings, ledger.as_ref().map(|(_, former)| former)).await?;
-    let service = Service::start_with(&settings, ledger, members).await?;
+    let service = start(&settings, ledger, members).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
     let redis = settings.redis.as_ref().map(|_| crate::redis::door(&service, &doors));
@@ -372,23 +373,40 @@ async fn ledger(settings: &Settings) -> Result<Option<(Ledger, LedgerContents)>,
                 return Err(ServeError::Directory { path, reason });
             }
             Err(LedgerError::Io { what, path, source }) => {
-                let remedy = match source.kind() {
-                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room".to_owned(),
-                    _ => {
-                        let (user, place) = (rustix::process::geteuid().as_raw(), directory);
-                        format!("let `install -d -m 700 -o {user} {}` make it", place.display())
-                    }
-                };
-                let reason = format!(
-                    "cannot {what} {}: {source}; {remedy}, or name another with `data` in the file \
-                     or `--data`",
-                    path.display()
-                );
-                return Err(ServeError::Directory { path: directory.clone(), reason });
+                let reason = format!("cannot {what} {}: {source}", path.display());
+                return Err(unusable(directory, &source, &reason));
             }
             other => return Ok(Some(other?)),
         }
     }
+}
+
+/// Start the service around its node.
+async fn start(
+    settings: &Settings,
+    ledger: Option<(Ledger, LedgerContents)>,
+    members: Option<Members>,
+) -> Result<Service, ServeError> {
+    let started = Service::start_with(settings, ledger, members).await;
+    started.map_err(|error| match (&error, &settings.node.data) {
+        (StartError::Store(StoreError::Io { source, .. }), Some(directory)) => {
+            unusable(directory, source, &error.to_string())
+        }
+        _ => ServeError::Start(error),
+    })
+}
+
+/// The error of a directory that cannot be used for this reason, with what to do about it.
+fn unusable(directory: &Path, error: &io::Error, reason: &str) -> ServeError {
+    let remedy = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room".to_owned(),
+        _ => {
+            let (user, place) = (rustix::process::geteuid().as_raw(), directory.display());
+            format!("let `install -d -m 700 -o {user} {place}` make it")
+        }
+    };
+    let reason = format!("{reason}; {remedy}, or name another with `data` in the file or `--data`");
+    ServeError::Directory { path: directory.to_owned(), reason }
 }
 
 /// Whether a node serves at a socket that is a file.
@@ -419,7 +437,6 @@ async fn watchdog() {
 mod tests {
     use std::os::linux::net::SocketAddrExt as _;
     use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
-    use std::path::Path;
 
     use super::*;
     use crate::settings::Overrides;

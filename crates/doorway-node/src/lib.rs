@@ -212,6 +212,7 @@ mod counters;
 mod error;
 mod guard;
 mod handle;
+mod heard;
 mod holds;
 mod kept_lock;
 pub mod link;

@@ -26,7 +26,7 @@ use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
 use crate::shell::{Membership, NodeShell};
 use crate::views::{EndReason, Volatile};
-use crate::wait_report::WaitReport;
+use crate::wait_report::{LockClient, WaitReport};
 use doorway_protocol::{Fence, Mode, Name, NameError};
 use tokio::sync::watch;
 
@@ -338,6 +338,14 @@ impl Node {
     /// The clients of this node that hold this lock or wait for it, if there are any.
     pub fn clients_of(&self, name: &Name) -> Option<LockClients> {
         self.0.shell.clients_by(name.clone())
+    }
+
+    /// The clients that held this lock at members that are away, when this node heard of it last:
+    /// from an answer to [`Node::why`], or at the beginning of the view. They may have released it
+    /// since. A group that agrees on its members has no such clients, because what a member held
+    /// ends when it is removed.
+    pub fn last_holders(&self, name: &Name) -> Vec<LockClient> {
+        self.0.shell.last_holders(name)
     }
 
     /// Find out why requests for this lock wait. See [`Handle::why`].

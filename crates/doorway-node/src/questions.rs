@@ -14,7 +14,7 @@ use crate::lock_clients::cut;
 use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
 use crate::net::{Peer, PeerId};
-use crate::shell::NodeShell;
+use crate::shell::{Membership, NodeShell};
 use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
 
 /// How long the other members have to answer.
@@ -228,9 +228,43 @@ impl NodeShell {
             if heard.iter().any(|earlier| earlier.node == node) {
                 continue; // Each member is asked once, so a second answer is wrong.
             }
+            self.note_clients(node, lock, &clients);
             heard.push(NodeAnswer { node, clients, at: Instant::now() });
         }
         heard
+    }
+
+    /// Remember the holders of a lock at another member of a fixed group. Where members are removed
+    /// from a group that agrees on them, what they held ends with that.
+    fn note_clients(&self, node: PeerId, lock: &Name, clients: &[ClientReport]) {
+        if let Membership::Fixed(_) = &self.membership {
+            self.heard.lock().note_clients(self.now(), node, lock, clients);
+        }
+    }
+
+    /// The clients that held a lock at members that are away, as far as this node knows. Nobody is
+    /// asked.
+    pub(crate) fn last_holders(&self, lock: &Name) -> Vec<LockClient> {
+        let (now, peers) = (self.now(), self.peers());
+        let mut holders = Vec::new();
+        for peer in peers.iter().filter(|peer| !peer.is_up()) {
+            let Some(known) = self.heard.lock().get(peer.id(), lock).cloned() else { continue };
+            let age = now.saturating_sub(known.at);
+            holders.extend(known.holders.iter().map(|client| self.who(peer.id(), client, age)));
+            if known.holders.is_empty() {
+                holders.push(LockClient {
+                    node: peer.name().to_owned(),
+                    session: None,
+                    client: None,
+                    mode: to_client(known.mode),
+                    fence: None,
+                    since: Duration::ZERO,
+                    age,
+                    circle: None,
+                });
+            }
+        }
+        holders
     }
 
     fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &Waits) -> WaitReport {

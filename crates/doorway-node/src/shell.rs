@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
+use crate::heard::LastHeard;
 use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
@@ -83,6 +84,8 @@ pub(crate) struct NodeShell {
     limit: usize,
     sessions: AtomicU64,
     pub(crate) questions: Questions,
+    /// What members of a fixed group have told of their holders.
+    pub(crate) heard: Mutex<LastHeard>,
     pub(crate) describe: Option<Describe>,
     pub(crate) on_lost: Option<OnLost>,
     pub(crate) on_wanted: Option<OnWanted>,
@@ -151,6 +154,7 @@ impl NodeShell {
             limit: config.outstanding,
             sessions: AtomicU64::new(0),
             questions: Questions::default(),
+            heard: Mutex::default(),
             describe: config.describe.clone(),
             on_lost: config.on_lost.clone(),
             on_wanted: config.on_wanted.clone(),

@@ -142,6 +142,12 @@ impl Host for ShellHost<'_> {
 
     fn start_shards(&mut self, started: StartedView) -> bool {
         let StartedView { view, held } = started;
+        let mut heard = self.shell.heard.lock();
+        for (node, held) in (0..).map(PeerId).zip(&held).filter(|(node, _)| *node != self.shell.me)
+        {
+            heard.note_snapshot(self.shell.now(), node, held);
+        }
+        drop(heard);
         let overdue = self.shell.start_shards(view.number(), held, self.effects);
         tracing::info!(view = view.number(), epochs = ?view.epochs(), "the view runs");
         overdue

@@ -73,8 +73,8 @@ pub use mode::Mode;
 pub use name::{Name, NameError};
 pub use pattern::{NamePattern, PatternError};
 pub use report::{
-    Absent, AuditEntry, EtcdReport, Holder, LockLine, LockReport, Locks, MembersReport, NodeStatus,
-    RulesReport, Scope, SeatReport, SeatRole, SeatState, Waiter,
+    Absent, AuditEntry, EtcdReport, Holder, LastHolder, LedgerTrouble, LockLine, LockReport, Locks,
+    MembersReport, NodeStatus, RulesReport, Scope, SeatReport, SeatRole, SeatState, Waiter,
 };
 pub use rules::{KeyChange, NAMES, RULES_LIMIT, RuleChange, RuleTable, RuleTables};
 pub use session::{

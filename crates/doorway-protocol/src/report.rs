@@ -28,6 +28,15 @@ pub struct LockReport {
     pub silent: Vec<String>,
 }
 
+impl LockReport {
+    /// Whether a client at a member that cannot be reached may hold the lock. It may if no holder
+    /// is known, or if it could hold the lock together with the known ones.
+    pub fn may_be_held_elsewhere(&self) -> bool {
+        let shared = self.holders.iter().all(|holder| holder.shared);
+        !self.away.is_empty() && (self.permits > 1 || shared)
+    }
+}
+
 /// A client that holds a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -45,6 +54,26 @@ pub struct Holder {
     pub fence: Fence,
     /// For how long the client has held the lock, in milliseconds.
     pub held_ms: u64,
+}
+
+/// A client that held a lock at a member that does not answer now, as far as this node knows. The
+/// client may have released the lock since then.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LastHolder {
+    /// The name of the client's node.
+    pub node: String,
+    /// The number of the client's session at that node, if it is known.
+    pub session: Option<u64>,
+    /// What the client says about itself, if it is known.
+    pub client: Option<String>,
+    /// True if the client shared the lock with others, as readers do.
+    pub shared: bool,
+    /// The fence of the grant, as a string of digits, if it is known.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, pattern = "^[0-9]{1,19}$"))]
+    pub fence: Option<Fence>,
+    /// How long ago this node heard that the client holds the lock, in milliseconds.
+    pub heard_ms: u64,
 }
 
 /// A client that waits for a lock.
@@ -152,6 +181,18 @@ pub struct NodeStatus {
     pub waiting: u64,
     /// The number of grants since the node was started.
     pub grants: u64,
+}
+
+/// Why a node cannot write its ledger. It grants no lock that it cannot write there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LedgerTrouble {
+    /// The file or directory, and what is wrong with it.
+    pub error: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// For how long the ledger has not been writable, in milliseconds.
+    pub for_ms: u64,
 }
 
 /// The members of a group that agrees on them, as one of its nodes sees them.

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::report::{AuditEntry, LockReport, Locks, MembersReport, NodeStatus, Scope};
+use crate::report::{
+    AuditEntry, LastHolder, LedgerTrouble, LockReport, Locks, MembersReport, NodeStatus, Scope,
+};
 use crate::versions::OpeningOnWire;
 use crate::{Fence, Mode, Name, RuleTables};
 
 /// The versions of the protocol that this crate speaks, the lowest and the highest.
-pub const VERSIONS: (u16, u16) = (1, 5);
+pub const VERSIONS: (u16, u16) = (1, 6);
 
 /// The number of a session. A node does not use a number twice while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -367,6 +369,12 @@ pub enum Request {
     /// The client is inside with this grant, which it was told is wanted, and will release it when
     /// it leaves. There is no answer. Since version 5 of the protocol.
     InUse(Name, Fence),
+    /// Report whether the node can write its ledger. Answered by [`Reply::Ledger`]. Since version 6
+    /// of the protocol.
+    Ledger(u64),
+    /// Report which clients held a lock at members that do not answer now, when this node heard of
+    /// that last. Answered by [`Reply::LastHolders`]. Since version 6 of the protocol.
+    LastHolders(u64, Name),
 }
 
 /// What a client asks about the members of a group that agrees on them.
@@ -522,6 +530,12 @@ pub enum Reply {
     /// outside answers by [`Request::Release`], and one that is inside by [`Request::InUse`]. Since
     /// version 5 of the protocol.
     Wanted(Name, Fence),
+    /// Why the ledger of the node cannot be written; none if it can be. Since version 6 of the
+    /// protocol.
+    Ledger(u64, Option<LedgerTrouble>),
+    /// The last known holders of a lock at members that do not answer now. Since version 6 of the
+    /// protocol.
+    LastHolders(u64, Vec<LastHolder>),
 }
 
 impl Reply {
@@ -539,6 +553,8 @@ impl Reply {
             | Self::Members(number, _)
             | Self::Audit(number, _)
             | Self::Arranged(number, _)
+            | Self::Ledger(number, _)
+            | Self::LastHolders(number, _)
             | Self::Window { number, .. }
             | Self::Kept { number, .. } => Some(*number),
             Self::Lost(..) | Self::Stopping(_) | Self::Wanted(..) => None,

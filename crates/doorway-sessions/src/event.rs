@@ -76,6 +76,13 @@ pub enum Input {
     /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
     /// reason.
     Rewritten(u64, Result<(), String>),
+    /// A record of the ledger could not be erased, or the ledger could not be synced to disk, for
+    /// this reason.
+    LedgerFailed(String),
+    /// Somebody wants to know whether the ledger can be written.
+    ProbeLedger,
+    /// What [`Output::Probe`] asked for was done, or could not be, for this reason.
+    Probed(Result<(), String>),
     /// What [`Output::Hold`] asked for was done, or was not.
     Held {
         /// The grant.
@@ -367,8 +374,14 @@ pub enum Output {
     /// Overwrite the record of this session at this place of the ledger. The answer is
     /// [`Input::Rewritten`], before anything else happens.
     Rewrite(u64, u32, Record),
-    /// Erase a record of the ledger.
+    /// Erase a record of the ledger. If that fails, [`Input::LedgerFailed`] follows.
     Erase(u32),
+    /// Find out whether more records can be written into the ledger. The answer is
+    /// [`Input::Probed`], before anything else happens.
+    Probe,
+    /// Report that the ledger cannot be written from now on, for this reason, or that it can be
+    /// written again.
+    LedgerTrouble(Option<String>),
     /// Mark the ledger as complete: it has every session that holds something.
     Settled,
     /// Watch the processes of a session, and report their end as [`Input::ProcessEnded`].

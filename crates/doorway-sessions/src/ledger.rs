@@ -32,6 +32,9 @@ const RECORD: usize = 512;
 /// FNV-1a and no mark. That version takes a marked record for damaged, which is safe.
 const CRC: u16 = 1 << 15;
 
+/// How many bytes behind the last record a probe writes, so that it needs another page.
+const PROBE: usize = 4096;
+
 /// How many numbers of sessions belong to one start.
 const NUMBERS: u64 = 1 << 32;
 
@@ -347,10 +350,15 @@ impl<F: LedgerFile> Ledger<F> {
         ledger.file.set_length(length).map_err(failed("shorten", &ledger.path))?;
         if former.damaged {
             for place in free {
-                ledger.erase(place);
+                let _ = ledger.erase(place); // It is tried again with the next sync.
             }
         }
         Ok((ledger, former))
+    }
+
+    /// The file, by its name in messages.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The directory in which the ledger is.
@@ -396,26 +404,37 @@ impl<F: LedgerFile> Ledger<F> {
     /// ledger survives a crash of the process, but perhaps not one of the machine. An error means
     /// that the next process may find a session or a grant that has ended.
     pub fn sync(&self) -> io::Result<()> {
-        let mut extent = self.extent.lock();
-        while let Some(place) = extent.unerased.first().copied() {
-            self.blank(place)?;
-            extent.unerased.remove(&place);
-        }
-        drop(extent);
+        self.erase_rest(&mut self.extent.lock())?;
         self.file.sync()
     }
 
-    /// Erase the record at a place. If that fails, [`Ledger::sync`] tries it again.
-    pub fn erase(&self, place: u32) {
-        if let Err(error) = self.blank(place) {
-            // After a crash, the next process finds a session or a grant that has ended.
-            let path = self.path.display();
-            tracing::error!(%path, "cannot erase a record of the ledger: {error}");
+    /// Find out whether more records can be written: erase those that could not be erased before,
+    /// and write empty ones behind the last record.
+    pub fn probe(&self) -> io::Result<()> {
+        // Until this is done, no other thread may write a record there.
+        let mut extent = self.extent.lock();
+        self.erase_rest(&mut extent)?;
+        self.file.write_at(&[0; PROBE], u64::from(extent.end) * RECORD as u64)
+    }
+
+    /// Erase the record at a place. If that fails, [`Ledger::sync`] and [`Ledger::probe`] try it
+    /// again. Until then, the next process would find a session or a grant that has ended.
+    pub fn erase(&self, place: u32) -> io::Result<()> {
+        self.blank(place).inspect_err(|_| {
             let mut extent = self.extent.lock();
             if place < extent.end {
                 extent.unerased.insert(place);
             }
+        })
+    }
+
+    /// Erase the records that could not be erased before.
+    fn erase_rest(&self, extent: &mut Extent) -> io::Result<()> {
+        while let Some(place) = extent.unerased.first().copied() {
+            self.blank(place)?;
+            extent.unerased.remove(&place);
         }
+        Ok(())
     }
 
     fn blank(&self, place: u32) -> io::Result<()> {
@@ -612,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_could_not_be_erased_is_erased_by_the_next_sync() {
+    fn a_record_that_could_not_be_erased_is_erased_by_the_next_sync_or_probe() {
         let file = FailingFile(Mutex::new(Vec::new()), AtomicBool::new(false));
         let fails = |fails| file.1.store(fails, Ordering::Relaxed);
         let start = LedgerStart {
@@ -632,10 +651,10 @@ mod tests {
             ledger.write(place, &record).unwrap();
         }
         fails(true);
-        ledger.erase(1);
-        ledger.erase(2);
+        ledger.erase(1).unwrap_err();
+        ledger.erase(2).unwrap_err();
         ledger.write(4, &record).unwrap_err();
-        ledger.erase(4); // The file has nothing at this place.
+        ledger.erase(4).unwrap_err(); // The file has nothing at this place.
         ledger.sync().unwrap_err();
         assert_eq!(places(), [1, 2, 3]);
         fails(false);
@@ -643,8 +662,15 @@ mod tests {
         ledger.sync().unwrap();
         assert_eq!(places(), [2, 3], "the record that was written later stays");
         fails(true);
-        ledger.erase(4);
+        ledger.erase(4).unwrap_err();
         ledger.sync().unwrap();
+        ledger.erase(2).unwrap_err();
+        ledger.probe().unwrap_err();
+        fails(false);
+        ledger.probe().unwrap();
+        assert_eq!(places(), [3], "a probe erases it, too");
+        ledger.write(4, &record).unwrap();
+        assert_eq!(places(), [3, 4], "a probe leaves places for records");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! - `standing`: leases that may hold several locks, which are those of etcd clients.
 //! - `restore`: what the former process left.
 //! - `rewrite`: changes of sessions that the ledger must know.
+//! - `writable`: whether the ledger can be written.
 //! - `time`: what happens as time passes, and when the service drains or stops.
 //! - `promise`: what may be promised if the membership of the node can end.
 //! - `holds`: leases that are longer than that, which the group keeps.
@@ -62,6 +63,7 @@ pub mod settings;
 pub mod standing;
 mod tally;
 mod time;
+mod writable;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -84,6 +86,7 @@ use promise::Promise;
 use refusals::refusal;
 use restore::FormerProcess;
 use session::Session;
+use writable::LedgerState;
 
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
@@ -138,6 +141,7 @@ pub struct Sessions {
     standing: BTreeMap<u64, u64>,
     former: FormerProcess,
     places: Places,
+    ledger: LedgerState,
     /// Present if the membership of the node can end.
     promise: Option<Promise>,
     held: HeldLeases,
@@ -201,6 +205,7 @@ impl Hash for Sessions {
             standing,
             former,
             places,
+            ledger,
             promise,
             held,
             kept,
@@ -212,6 +217,7 @@ impl Hash for Sessions {
         } = self;
         (stage, open, connections, asks, detached).hash(state);
         (names, shares, leases, standing, former, places, held, kept, tries).hash(state);
+        ledger.hash(state);
         (last_session, last_ask, due, promise.as_ref().map(Promise::key)).hash(state);
     }
 }
@@ -234,6 +240,7 @@ impl Sessions {
             standing: BTreeMap::new(),
             former: FormerProcess::default(),
             places: Places::default(),
+            ledger: LedgerState::default(),
             held: HeldLeases::default(),
             kept: BTreeMap::new(),
             tries: BTreeSet::new(),
@@ -262,8 +269,17 @@ impl Sessions {
             Input::Wanted(name) => self.wanted(&names::visible_name(&name), out),
             Input::Refused(ask, refusal) => self.refused(ask, refusal, out),
             Input::Queued(ask) => self.queued(now, ask, out),
-            Input::Written(ask, written) => self.written(now, ask, written, out),
-            Input::Rewritten(session, written) => self.rewritten(session, written, out),
+            Input::Written(ask, written) => {
+                self.note_failure(now, &written, out);
+                self.written(now, ask, written, out);
+            }
+            Input::Rewritten(session, written) => {
+                self.note_failure(now, &written, out);
+                self.rewritten(session, written, out);
+            }
+            Input::LedgerFailed(error) => self.note_failure(now, &Err(error), out),
+            Input::ProbeLedger => self.probe_ledger(now, out),
+            Input::Probed(written) => self.probed(now, &written, out),
             Input::Held { ask, length, kept } => self.held_by_group(now, ask, length, kept, out),
             Input::Dropped(name, fence, done) => self.dropped(name, fence, &done, out),
             Input::Heard(connection) => self.heard(now, connection),
@@ -360,7 +376,9 @@ impl Sessions {
             | Request::Evidence(_)
             | Request::Members(..)
             | Request::Once { .. }
-            | Request::Windows(..) => return,
+            | Request::Windows(..)
+            | Request::Ledger(_)
+            | Request::LastHolders(..) => return,
         };
         out.push(Output::Tell(connection, reply));
     }

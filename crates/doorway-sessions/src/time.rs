@@ -54,6 +54,7 @@ impl Sessions {
         self.refuse_unkept(now, out);
         self.serve_if_due(now, out);
         self.settle_ledger(out);
+        self.probe_in_trouble(now, out);
         let until = match self.stage {
             Stage::Reclaiming(until) => Some(until),
             _ => None,

@@ -96,7 +96,7 @@ impl LedgerFile for DiskFile {
             disk.seen.resize(end, 0);
         }
         disk.seen[begin..end].copy_from_slice(bytes);
-        disk.dirty.insert(begin / SECTOR);
+        disk.dirty.extend(begin / SECTOR..end.div_ceil(SECTOR));
         disk.waited += disk.stall;
         Ok(())
     }

@@ -20,7 +20,7 @@ MAGIC = b"\0doorway"
 #: The maximum length of the content of a frame, in bytes.
 MAX_FRAME = 1 << 18
 #: The lowest and the highest version of the protocol that this package speaks.
-VERSIONS = (1, 5)
+VERSIONS = (1, 6)
 #: How many grants, and as many requests, fit into a frame whatever the lengths of their names.
 MAX_CLAIMS = 1000
 #: The maximum length of the name of a lock, in bytes.

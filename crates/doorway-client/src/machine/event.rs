@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorway_protocol::{
-    AuditEntry, Fence, LockReport, Locks, MembersReport, Name, NodeStatus, Refusal, Reply, Scope,
-    SessionId,
+    AuditEntry, Fence, LastHolder, LedgerTrouble, LockReport, Locks, MembersReport, Name,
+    NodeStatus, Refusal, Reply, Scope, SessionId,
 };
 
 /// Something that happened to a session. Every request is answered by exactly one event with its
@@ -111,6 +111,10 @@ pub enum Answer {
         /// How much of the window was left when the node answered.
         left: Duration,
     },
+    /// Why the node cannot write its ledger; none if it can.
+    Ledger(Option<LedgerTrouble>),
+    /// The last known holders of a lock at members that do not answer.
+    LastHolders(Vec<LastHolder>),
 }
 
 impl Answer {
@@ -125,6 +129,8 @@ impl Answer {
             Reply::Members(number, report) => (number, Self::Members(report)),
             Reply::Audit(number, entries) => (number, Self::Audit(entries)),
             Reply::Arranged(number, lines) => (number, Self::Arranged(lines)),
+            Reply::Ledger(number, trouble) => (number, Self::Ledger(trouble)),
+            Reply::LastHolders(number, holders) => (number, Self::LastHolders(holders)),
             Reply::Window { number, lock, fence, left_ms } => {
                 (number, Self::Window { lock, fence, left: Duration::from_millis(left_ms) })
             }

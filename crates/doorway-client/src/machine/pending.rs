@@ -117,6 +117,8 @@ impl Pending {
             | Request::Members(number, _)
             | Request::Once { number, .. }
             | Request::Windows(number, _)
+            | Request::Ledger(number)
+            | Request::LastHolders(number, _)
             | Request::Keep(number, _) => *number,
             Request::Bye | Request::InUse(..) => 0,
         }

@@ -127,6 +127,18 @@ impl SessionMachine {
         self.ask(now, |number| Request::Windows(number, lock.clone()))
     }
 
+    /// Ask whether the node can write its ledger. Only nodes that speak version 6 of the protocol
+    /// understand this.
+    pub fn ledger(&mut self, now: Moment) -> u64 {
+        self.ask(now, Request::Ledger)
+    }
+
+    /// Ask for the last known holders of a lock at members that do not answer. Only nodes that
+    /// speak version 6 of the protocol understand this.
+    pub fn last_holders(&mut self, now: Moment, lock: &Name) -> u64 {
+        self.ask(now, |number| Request::LastHolders(number, lock.clone()))
+    }
+
     /// Renew the lease of the session without a connection that holds this grant.
     pub fn renew(&mut self, now: Moment, lock: &Name, fence: Fence) -> u64 {
         self.ask(now, |number| Request::Renew(number, lock.clone(), fence))

@@ -6,8 +6,8 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
 
 use doorway_protocol::{
-    ClientInfo, Frames, Greeting, Hello, MAGIC, MembersReport, MembersRequest, NodeStatus, Opening,
-    Reply, Request, Scope, VERSIONS, put,
+    ClientInfo, Frames, Greeting, Hello, LedgerTrouble, MAGIC, MembersReport, MembersRequest,
+    NodeStatus, Opening, Reply, Request, Scope, VERSIONS, put,
 };
 
 use super::Finding;
@@ -15,6 +15,9 @@ use crate::settings::{Settings, Socket};
 
 /// How long a node may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The version of the protocol since which a node tells whether it can write its ledger.
+const LEDGER: u16 = 6;
 
 /// What is known of the node of some settings.
 pub(super) struct NodeCheck {
@@ -28,6 +31,8 @@ pub(super) struct NodeCheck {
 /// What a node says about itself.
 struct NodeAnswer {
     status: NodeStatus,
+    /// Why it cannot write its ledger.
+    ledger: Option<LedgerTrouble>,
     members: Option<MembersReport>,
 }
 
@@ -72,12 +77,16 @@ fn unreachable_at(settings: &Settings, socket: &Socket, error: &io::Error) -> Fi
 }
 
 fn answered(socket: &Socket, answer: &NodeAnswer) -> Finding {
-    let NodeAnswer { status, members } = answer;
+    let NodeAnswer { status, members, .. } = answer;
     let NodeStatus { node, group, pid, version, sessions, held, waiting, .. } = status;
     let what = format!(
         "node {node} of group {group} (version {version}, process {pid}) answers at {socket}: \
          {sessions} sessions, {held} grants held, {waiting} requests waiting"
     );
+    if let Some(LedgerTrouble { error, remedy, .. }) = &answer.ledger {
+        let what = format!("{what}; it cannot write its ledger, so it refuses locks: {error}");
+        return Finding::wrong("node", what, remedy);
+    }
     if let Some(ms) = status.reclaiming_ms {
         let remedy = format!("wait: it grants locks again in {ms} ms at most");
         let what = format!("{what}; it waits for clients that held locks before it crashed");
@@ -107,8 +116,8 @@ fn connect(socket: &Socket) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Ask the node for its status and, if its group agrees on them, for its members, without a
-/// session. The inner error is its refusal.
+/// Ask the node for its status, for its ledger and, if its group agrees on them, for its members,
+/// without a session. The inner error is its refusal.
 fn ask_node(mut stream: UnixStream, with_members: bool) -> io::Result<Result<NodeAnswer, String>> {
     let mut bytes = MAGIC.to_vec();
     let who =
@@ -127,17 +136,28 @@ fn ask_node(mut stream: UnixStream, with_members: bool) -> io::Result<Result<Nod
             None => more(&mut stream, &mut frames)?,
         }
     };
-    if let Err(refusal) = greeting {
-        return Ok(Err(refusal.text));
+    let version = match greeting {
+        Ok(welcome) => welcome.version,
+        Err(refusal) => return Ok(Err(refusal.text)),
+    };
+    let (mut status, mut members, mut ledger) = (None, None, None);
+    if version < LEDGER {
+        ledger = Some(None);
+    } else {
+        bytes.clear();
+        put(&Request::Ledger(3), &mut bytes);
+        stream.write_all(&bytes)?;
     }
-    let (mut status, mut members) = (None, None);
     loop {
-        if let Some(status) = status.take_if(|_| !with_members || members.is_some()) {
-            return Ok(Ok(NodeAnswer { status, members: members.flatten() }));
+        let complete = (!with_members || members.is_some()) && ledger.is_some();
+        if let Some(status) = status.take_if(|_| complete) {
+            let (members, ledger) = (members.flatten(), ledger.flatten());
+            return Ok(Ok(NodeAnswer { status, ledger, members }));
         }
         match frames.take::<Reply>().map_err(garbled)? {
             Some(Reply::Status(1, told)) => status = Some(*told),
             Some(Reply::Members(2, told)) => members = Some(Some(*told)),
+            Some(Reply::Ledger(3, told)) => ledger = Some(told),
             Some(Reply::Refused(1, refusal)) => return Ok(Err(refusal.text)),
             // The node runs with other settings than those that were read.
             Some(Reply::Refused(2, _)) => members = Some(None),

@@ -6,7 +6,7 @@ use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use doorway_node::LONGEST_RECORDING;
-use doorway_protocol::{Absent, Holder, LockLine, Name, NodeStatus, Waiter};
+use doorway_protocol::{Absent, Holder, LastHolder, LockLine, Name, Waiter};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,7 +15,7 @@ use super::extract::{Json, Lock, UrlQuery};
 use super::gate::Caller;
 use super::problem::Problem;
 use super::schemas::{ListQuery, LockPath, OrderText, RecordRequest};
-use crate::service::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
+use crate::service::{FullStatus, GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
 
 /// The content type of a recording: one JSON object a line.
 const LINES: &str = "application/x-ndjson";
@@ -57,10 +57,13 @@ pub(crate) struct LockView {
     away: Vec<Absent>,
     /// The names of the members that did not answer in time.
     silent: Vec<String>,
+    /// The clients that held the lock at members that cannot be reached, when this node heard of it
+    /// last.
+    last_known: Vec<LastHolder>,
 }
 
 impl From<LockState> for LockView {
-    fn from(LockState { report, expires_in_ms }: LockState) -> Self {
+    fn from(LockState { report, expires_in_ms, last_known }: LockState) -> Self {
         let holders = report.holders.into_iter().zip(expires_in_ms);
         Self {
             lock: report.lock,
@@ -73,6 +76,7 @@ impl From<LockState> for LockView {
             waiters: report.waiters,
             away: report.away,
             silent: report.silent,
+            last_known,
         }
     }
 }
@@ -125,7 +129,7 @@ impl From<GroupLocks> for LockList {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct GroupReport {
     /// The status of each member that answered. The node that was asked comes first.
-    nodes: Vec<NodeStatus>,
+    nodes: Vec<FullStatus>,
     /// The members that the asked node cannot reach, and for how long.
     away: Vec<Absent>,
     /// The names of the members that did not answer in time.

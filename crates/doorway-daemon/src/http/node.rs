@@ -3,12 +3,13 @@
 use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use doorway_protocol::{MembersReport, MembersRequest, NodeStatus};
+use doorway_protocol::{LedgerTrouble, MembersReport, MembersRequest};
 
 use super::api::{Api, Problems};
 use super::gate::Caller;
 use super::problem::{Kind, Problem};
 use super::schemas::Health;
+use crate::service::FullStatus;
 
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -16,10 +17,10 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Get the status of the node.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "status", tag = "node",
-    responses((status = 200, description = "The status of the node.", body = NodeStatus), Problems),
+    responses((status = 200, description = "The status of the node.", body = FullStatus), Problems),
 )]
-pub(crate) async fn status(State(api): State<Api>) -> axum::Json<NodeStatus> {
-    axum::Json(api.service.status())
+pub(crate) async fn status(State(api): State<Api>) -> axum::Json<FullStatus> {
+    axum::Json(api.service.full_status())
 }
 
 /// Get the members of a group that agrees on them.
@@ -74,8 +75,8 @@ fn serving(api: &Api) -> Result<u64, String> {
             "the node waits, for {time} ms at most, for clients that held locks before it crashed"
         ));
     }
-    if let Some(error) = api.service.ledger_trouble() {
-        return Err(format!("the ledger of sessions cannot be written: {error}; make room"));
+    if let Some(LedgerTrouble { error, remedy, .. }) = api.service.ledger_trouble() {
+        return Err(format!("the ledger of sessions cannot be written: {error}; {remedy}"));
     }
     if let Some(trouble) = api.service.members_report().and_then(|report| report.trouble) {
         return Err(trouble);

@@ -56,6 +56,15 @@ impl Requests {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
             }
+            Request::Ledger(number) => {
+                self.outbox.tell(&Reply::Ledger(number, self.service.ledger_trouble()));
+            }
+            Request::LastHolders(number, lock) => {
+                match self.service.last_holders(&self.principal(connected), &lock) {
+                    Ok(holders) => self.outbox.tell(&Reply::LastHolders(number, holders)),
+                    Err(refusal) => self.refuse(number, refusal),
+                }
+            }
             Request::List { number, prefix, after } => {
                 let locks = self.service.list(&self.principal(connected), &prefix, after.as_ref());
                 self.outbox.tell(&Reply::Locks(number, locks));

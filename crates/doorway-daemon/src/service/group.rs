@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorway_node::RecordError;
 use doorway_protocol::{
-    Absent, Code, Fence, LockLine, LockReport, Moment, Name, NamePattern, NodeStatus, Refusal,
+    Absent, Code, Fence, LastHolder, LockLine, LockReport, Moment, Name, NamePattern, Refusal,
     Waiter, Window,
 };
 use doorway_sessions::allowed;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::Service;
 use super::passing::CallMessage;
-use super::report::{PAGE, here, line};
+use super::report::{FullStatus, PAGE, here, line};
 
 /// A question of a service to the services at other members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub struct GroupLocks {
 #[derive(Clone, Debug)]
 pub struct GroupStatus {
     /// What each member that answered says about itself; this node comes first.
-    pub nodes: Vec<NodeStatus>,
+    pub nodes: Vec<FullStatus>,
     /// The members that cannot be reached.
     pub away: Vec<Absent>,
     /// The members that did not answer in time.
@@ -107,6 +107,8 @@ pub struct LockState {
     pub report: LockReport,
     /// How much longer the lease of each holder lasts, in milliseconds, where that is known.
     pub expires_in_ms: Vec<Option<u64>>,
+    /// The last known holders at members that are away.
+    pub last_known: Vec<LastHolder>,
 }
 
 /// What one member says about its locks.
@@ -134,7 +136,7 @@ struct NodeLock {
 /// Answer a question of the service at another member; `None` if it cannot be understood.
 pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
     let answer = match serde_json::from_slice(question).ok()? {
-        Question::Status => serde_json::to_vec(&service.status()),
+        Question::Status => serde_json::to_vec(&service.full_status()),
         Question::Locks { prefix, after, by_wait, visible } => {
             let after = after.as_deref().map(Name::new).transpose().ok()?;
             let order = if by_wait { ListOrder::Wait } else { ListOrder::Name };
@@ -234,8 +236,8 @@ impl Service {
     /// Report about every member of the group. This takes half a second if one of them does not
     /// answer.
     pub async fn group(&self) -> GroupStatus {
-        let (answers, silent) = self.ask::<NodeStatus>(&Question::Status).await;
-        let mut nodes = vec![self.status()];
+        let (answers, silent) = self.ask::<FullStatus>(&Question::Status).await;
+        let mut nodes = vec![self.full_status()];
         nodes.extend(answers.into_iter().map(|(_, status, _)| status));
         GroupStatus { nodes, away: self.away(), silent }
     }
@@ -295,7 +297,12 @@ impl Service {
                 (waiter.place, waiter.missing) = (same.place, same.missing.clone());
             }
         }
-        Ok(LockState { report, expires_in_ms })
+        let last_known = if report.may_be_held_elsewhere() {
+            self.last_holders(principal, lock)?
+        } else {
+            Vec::new()
+        };
+        Ok(LockState { report, expires_in_ms, last_known })
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the

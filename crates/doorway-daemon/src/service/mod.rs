@@ -72,6 +72,7 @@ pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
 pub(crate) use holding::OwnLease;
 pub(crate) use once::{OnceAsk, TakenWindow};
 pub use process::Process;
+pub use report::FullStatus;
 
 /// A node with sessions for its clients. Clones are the same service.
 #[derive(Clone)]
@@ -97,8 +98,6 @@ pub(crate) struct ServiceShell {
     clients: Arc<Descriptions>,
     /// Locked while the ledger is being synced to disk.
     syncing: Arc<tokio::sync::Mutex<()>>,
-    /// Why the last record could not be written into the ledger.
-    ledger_trouble: Mutex<Option<String>>,
     /// Whether the node grants locks: former holders are back, or their time is over.
     serving: watch::Sender<bool>,
     /// How many connections that are turned away may be told so at a time.
@@ -210,7 +209,6 @@ impl Service {
             listeners: events::Listeners::default(),
             clients,
             syncing: Arc::default(),
-            ledger_trouble: Mutex::new(None),
             serving: watch::Sender::new(!reclaims),
             rejected: Arc::new(Semaphore::new(REJECTED)),
             lease_ms: AtomicU32::new(lease_ms),
@@ -322,16 +320,14 @@ impl Service {
         let shell = Arc::clone(&self.0);
         let sync = move || {
             let _turn = turn;
-            shell.ledger.as_ref().map_or(Ok(()), Ledger::sync)
+            shell.in_ledger(Ledger::sync)
         };
         let synced = self.0.runtime.spawn_blocking(sync).await;
         let synced = synced.map_err(|_| stopping())?;
-        synced.map_err(|error| unwritten(&error.to_string()))
-    }
-
-    /// Why the ledger cannot be written, if the last attempt failed. No lock is granted then.
-    pub fn ledger_trouble(&self) -> Option<String> {
-        self.0.ledger_trouble.lock().clone()
+        synced.map_err(|error| {
+            self.0.input(Input::LedgerFailed(error.clone()));
+            unwritten(&error)
+        })
     }
 
     /// Whether the service grants nothing any more.

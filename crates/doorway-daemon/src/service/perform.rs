@@ -1,12 +1,13 @@
 //! Doing what the sessions say.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use doorway_protocol::{Code, Fence, Mode, Moment, Name, SessionId};
-use doorway_sessions::ledger::Record;
+use doorway_sessions::ledger::{Ledger, Record};
 use doorway_sessions::outbox::Outbox;
 use doorway_sessions::refusals::refusal;
 use doorway_sessions::{
@@ -17,12 +18,17 @@ use tokio::time::timeout;
 use super::acquire::NodeRequest;
 use super::description::Description;
 use super::{Core, Event, Service, ServiceShell, process};
+use crate::directory;
 use crate::log_limit::LogLimit;
 use crate::service;
 
 /// How long a client that ends a grant, or an operator who breaks it, waits for the group and the
 /// disk, if they kept the grant.
 pub(super) const DROPPING: Duration = Duration::from_secs(30);
+
+/// What to do if the ledger cannot be written.
+pub(super) const REMEDY: &str = "make room on its file system, or make it writable; the node tries \
+                                 again every second";
 
 /// Limits the lines about grants that could not be held again.
 static UNCLAIMED: LogLimit = LogLimit::new();
@@ -70,7 +76,15 @@ impl ServiceShell {
             }
             Output::Write(ask, records) => self.write(core, ask, &records),
             Output::Erase(place) => {
-                self.ledger.as_ref().inspect(|ledger| ledger.erase(place));
+                let erased = self.in_ledger(|ledger| ledger.erase(place));
+                core.inputs.extend(erased.err().map(Input::LedgerFailed));
+            }
+            Output::Probe => core.inputs.push_back(Input::Probed(self.probe())),
+            Output::LedgerTrouble(Some(error)) => tracing::warn!(
+                "the ledger of sessions cannot be written, so locks are refused: {error}; {REMEDY}"
+            ),
+            Output::LedgerTrouble(None) => {
+                tracing::warn!("the ledger of sessions can be written again");
             }
             Output::Rewrite(session, place, record) => {
                 self.rewrite(core, session, place, &record);
@@ -117,20 +131,32 @@ impl ServiceShell {
     }
 
     fn write(&self, core: &mut Core, ask: AskId, records: &[(u32, Record)]) {
-        let written = match &self.ledger {
-            Some(ledger) => records.iter().try_for_each(|(place, it)| ledger.write(*place, it)),
-            None => Ok(()),
-        };
-        let written = written.map_err(|error| error.to_string());
-        self.note_ledger(&written);
+        let written = self.in_ledger(|ledger| {
+            records.iter().try_for_each(|(place, it)| ledger.write(*place, it))
+        });
         core.inputs.push_back(Input::Written(ask, written));
     }
 
     fn rewrite(&self, core: &mut Core, session: u64, place: u32, record: &Record) {
-        let written = self.ledger.as_ref().map_or(Ok(()), |ledger| ledger.write(place, record));
-        let written = written.map_err(|error| error.to_string());
-        self.note_ledger(&written);
+        let written = self.in_ledger(|ledger| ledger.write(place, record));
         core.inputs.push_back(Input::Rewritten(session, written));
+    }
+
+    /// Do something with the ledger, if there is one. The error names its file.
+    pub(super) fn in_ledger(
+        &self,
+        act: impl FnOnce(&Ledger) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        act(ledger).map_err(|error| format!("{}: {error}", ledger.path().display()))
+    }
+
+    /// Find out whether the directory of the ledger and the ledger itself can be written.
+    fn probe(&self) -> Result<(), String> {
+        if let Some(directory) = self.ledger.as_ref().and_then(|ledger| ledger.path().parent()) {
+            directory::examine(directory, false).map_err(|error| error.to_string())?;
+        }
+        self.in_ledger(Ledger::probe)
     }
 
     /// Hold a lock again that was held before the node was started.
@@ -230,22 +256,6 @@ impl ServiceShell {
             }
         });
         core.watchers.insert(session, task.abort_handle());
-    }
-
-    /// Remember whether the ledger can be written, for reports, and log when that changes.
-    fn note_ledger(&self, written: &Result<(), String>) {
-        let mut trouble = self.ledger_trouble.lock();
-        match (written, &*trouble) {
-            (Ok(()), None) => return,
-            (Ok(()), Some(_)) => tracing::info!("the ledger of sessions can be written again"),
-            (Err(error), None) => {
-                tracing::error!(
-                    "the ledger of sessions cannot be written, so no new lock is granted: {error}"
-                );
-            }
-            (Err(_), Some(_)) => {}
-        }
-        *trouble = written.clone().err();
     }
 
     /// Tell listeners and the log what happened to a grant.

@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use doorway_node::{ClosedLock, LockClient, LockClients};
 use doorway_protocol::{
-    Absent, Code, Fence, Holder, LockLine, LockReport, Locks, Mode, Moment, Name, NodeStatus,
-    Refusal, Waiter,
+    Absent, Code, Fence, Holder, LastHolder, LedgerTrouble, LockLine, LockReport, Locks, Mode,
+    Moment, Name, NodeStatus, Refusal, Waiter,
 };
 use doorway_sessions::clock::ms;
 use doorway_sessions::names::{RESERVED, visible, visible_name};
 use doorway_sessions::principal::{Principal, Right};
 use doorway_sessions::refusals::refusal;
 use doorway_sessions::{Counters, Input, allowed};
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
+use utoipa::ToSchema;
 
 use super::group::ListOrder;
+use super::perform::REMEDY;
 use super::{Service, ServiceShell};
 
 /// How many clients of a lock are reported at most, and how many locks in a page: with the longest
@@ -26,6 +29,17 @@ pub(super) const PAGE: usize = 200;
 
 /// How many fences a refusal names if the lock is held with other fences.
 const NAMED: usize = 8;
+
+/// The state of a node and of its ledger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FullStatus {
+    /// The state of the node.
+    #[serde(flatten)]
+    pub node: NodeStatus,
+    /// Why the node cannot write its ledger. Absent if it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<LedgerTrouble>,
+}
 
 impl Service {
     /// Report about one lock, as far as the node can find out. In a group the other members are
@@ -55,6 +69,18 @@ impl Service {
             away: absent(why.away),
             silent: why.silent,
         }
+    }
+
+    /// The last known holders of a lock at members that are away.
+    pub fn last_holders(
+        &self,
+        principal: &Principal,
+        lock: &Name,
+    ) -> Result<Vec<LastHolder>, Refusal> {
+        allowed(principal, Right::Inspect, lock)?;
+        let (name, _) = self.0.core.lock().sessions.behind(lock);
+        let holders = self.0.node.last_holders(&name).into_iter().take(WAITING);
+        Ok(holders.map(last_holder).collect())
     }
 
     /// List the locks that clients of this node hold or wait for and that this client may inspect,
@@ -90,6 +116,21 @@ impl Service {
             waiting: counters.waiting,
             grants: counters.grants,
         }
+    }
+
+    /// Report about the node, as it is now, with what is wrong with its ledger.
+    pub fn full_status(&self) -> FullStatus {
+        FullStatus { ledger: self.ledger_trouble(), node: self.status() }
+    }
+
+    /// Find out whether the ledger can be written. If it cannot, this tells why.
+    pub fn ledger_trouble(&self) -> Option<LedgerTrouble> {
+        self.0.input(Input::ProbeLedger);
+        let now = Moment::now_at_node();
+        let core = self.0.core.lock();
+        let (since, error) = core.sessions.ledger_trouble()?;
+        let (error, remedy) = (error.to_owned(), REMEDY.to_owned());
+        Some(LedgerTrouble { error, remedy, for_ms: ms(now.since(since)) })
     }
 
     /// What the sessions have counted.
@@ -138,8 +179,8 @@ impl Service {
     /// Why a lock was not broken: no member says that it had a client with this fence.
     pub(super) async fn not_broken(&self, lock: &Name, fence: Fence) -> Refusal {
         let (name, _) = self.0.core.lock().sessions.behind(lock);
-        let why = self.0.node.open_name(name).why().await;
-        let holders = why.holders;
+        let why = self.0.node.open_name(name.clone()).why().await;
+        let (holders, last) = (why.holders, self.0.node.last_holders(&name));
         if let Some(holder) = holders.iter().find(|holder| holder.fence == Some(fence)) {
             let text = format!(
                 "`{lock}` is held at the node {}, which did not take it from its holder: break it \
@@ -162,11 +203,17 @@ impl Service {
             let text = format!("`{lock}` is not held with fence {fence}: {now}");
             return refusal(Code::Gone, text);
         }
-        let text = format!(
+        let mut text = format!(
             "no member that answers holds `{lock}` with fence {fence}: {now}; {} cannot be reached \
              and may hold it",
             away.join(", ")
         );
+        if let Some(last) = last.iter().find(|last| last.fence == Some(fence)) {
+            let (node, seconds) = (&last.node, last.age.as_secs());
+            let known =
+                format!("; {node} held it with this fence when last heard of, {seconds} s ago");
+            text.push_str(&known);
+        }
         refusal(Code::Unavailable, text)
     }
 }
@@ -234,6 +281,17 @@ pub(super) fn holder(who: &LockClient) -> Option<Holder> {
         fence: who.fence?,
         held_ms: ms(who.since + who.age),
     })
+}
+
+fn last_holder(who: LockClient) -> LastHolder {
+    LastHolder {
+        node: who.node,
+        session: who.session,
+        client: who.client,
+        shared: who.mode == Mode::Shared,
+        fence: who.fence,
+        heard_ms: ms(who.age),
+    }
 }
 
 /// The client to which a node that is away has promised a lock.

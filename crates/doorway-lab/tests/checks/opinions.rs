@@ -1,4 +1,6 @@
 //! The results of two model checkers for one world: our own, and Stateright.
+//!
+//! Shipped: `World`.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 

@@ -1,6 +1,7 @@
 //! Lamport's algorithm as the TLA+ examples specify it, action by action, as a model for the
-//! search. The specification is `specifications/lamport_mutex/LamportMutex.tla` of
-//! `tlaplus/Examples`.
+//! search.
+//!
+//! Published: `specifications/lamport_mutex/LamportMutex.tla` of `tlaplus/Examples`.
 //!
 //! A process is one word of 64 bits. From the lowest bit on: its clock, the requests that it knows
 //! (`req[p]`), the processes that acknowledged its own (`ack[p]`), whether it is in `crit`, and the

@@ -2,10 +2,10 @@
 
 use doorway_protocol::{
     Absent, Ask, BackupSeat, Claim, Claims, ClientInfo, Code, DirectoryId, EtcdReport, Fence,
-    Greeting, GroupBackup, Hello, Holder, Life, LockLine, LockReport, Locks, MembersReport,
-    MembersRequest, Mode, Name, NodeIdentity, NodeStatus, Opening, Refusal, Reply, Request,
-    RuleTables, RulesReport, Scope, SeatReport, SeatRole, SeatState, Secret, SessionId, Wait,
-    Waiter, Welcome, put,
+    Greeting, GroupBackup, Hello, Holder, LastHolder, LedgerTrouble, Life, LockLine, LockReport,
+    Locks, MembersReport, MembersRequest, Mode, Name, NodeIdentity, NodeStatus, Opening, Refusal,
+    Reply, Request, RuleTables, RulesReport, Scope, SeatReport, SeatRole, SeatState, Secret,
+    SessionId, Wait, Waiter, Welcome, put,
 };
 use serde::Serialize;
 
@@ -133,6 +133,8 @@ pub(crate) fn requests() -> Vec<Request> {
             },
         ),
         Request::InUse(name("deploy"), fence()),
+        Request::Ledger(27),
+        Request::LastHolders(28, name("deploy")),
         Request::Members(27, restore()),
     ]
 }
@@ -299,6 +301,26 @@ pub(crate) fn replies() -> Vec<Reply> {
         },
         Reply::Kept { number: 26, fence: fence(), more: 1000 },
         Reply::Wanted(name("deploy"), fence()),
+        Reply::Ledger(27, None),
+        Reply::Ledger(
+            27,
+            Some(LedgerTrouble {
+                error: "no space is left in /data".to_owned(),
+                remedy: "make room".to_owned(),
+                for_ms: 5000,
+            }),
+        ),
+        Reply::LastHolders(
+            28,
+            vec![LastHolder {
+                node: "c".to_owned(),
+                session: Some(5),
+                client: Some("backup.sh".to_owned()),
+                shared: false,
+                fence: Some(fence()),
+                heard_ms: 25_000,
+            }],
+        ),
     ]);
     replies
 }

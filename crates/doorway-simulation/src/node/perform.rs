@@ -92,7 +92,16 @@ impl Node {
                 let written = written.map_err(|error| error.to_string());
                 process.inputs.push_back(Input::Rewritten(session, written));
             }
-            Output::Erase(place) => process.ledger.erase(place),
+            Output::Erase(place) => {
+                if let Err(error) = process.ledger.erase(place) {
+                    process.inputs.push_back(Input::LedgerFailed(error.to_string()));
+                }
+            }
+            Output::Probe => {
+                let probed = process.ledger.probe().map_err(|error| error.to_string());
+                process.inputs.push_back(Input::Probed(probed));
+            }
+            Output::LedgerTrouble(trouble) => log!(context, "n{id} ledger: {trouble:?}"),
             Output::Settled => process.ledger.settled(),
             Output::Watch(session, evidence) => {
                 process.watched.insert(session, evidence);

@@ -1,5 +1,6 @@
-//! Dijkstra's algorithm as the TLA+ examples specify it, label by label, for the search to count:
-//! `specifications/dijkstra-mutex/DijkstraMutex.tla` of `tlaplus/Examples`.
+//! Dijkstra's algorithm as the TLA+ examples specify it, label by label, for the search to count.
+//!
+//! Published: `specifications/dijkstra-mutex/DijkstraMutex.tla` of `tlaplus/Examples`.
 //!
 //! That specification reads the flags of the others in any order, keeps `temp` when it is no longer
 //! needed, has steps that touch nothing shared, and begins with any turn: its states are many times

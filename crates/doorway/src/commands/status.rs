@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use doorway_client::{Answer, Code, SessionMachine};
-use doorway_protocol::{MembersReport, MembersRequest, NodeStatus, Scope};
+use doorway_protocol::{LedgerTrouble, MembersReport, MembersRequest, NodeStatus, Scope};
 use serde::Serialize;
 
 use super::members::votes;
@@ -38,18 +38,19 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
     let members = members(&mut query, &status)?;
     let arranged = arranged(&mut query, &status)?;
-    if args.json {
-        let (status, agreed) = (&status, members.as_deref());
-        return print_json(out, &StatusJson { node: status, agreed, arranged });
-    }
-    print(out, &status, members.as_deref(), &arranged)
+    let ledger = ledger(&mut query)?;
+    let report = StatusReport { node: &status, ledger, agreed: members.as_deref(), arranged };
+    if args.json { print_json(out, &report) } else { print(out, &report) }
 }
 
-/// The status as JSON.
+/// Everything that the node says about itself and its group.
 #[derive(Serialize)]
-struct StatusJson<'a> {
+struct StatusReport<'a> {
     #[serde(flatten)]
     node: &'a NodeStatus,
+    /// Why the node cannot write its ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger: Option<LedgerTrouble>,
     /// The members of a group that agrees on them.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreed: Option<&'a MembersReport>,
@@ -83,12 +84,19 @@ fn arranged(query: &mut Query, status: &NodeStatus) -> Result<Vec<String>, Exit>
     }
 }
 
-fn print(
-    out: &mut dyn Write,
-    status: &NodeStatus,
-    agreed: Option<&MembersReport>,
-    arranged: &[String],
-) -> anyhow::Result<()> {
+/// Why the node cannot write its ledger; none if it can.
+fn ledger(query: &mut Query) -> Result<Option<LedgerTrouble>, Exit> {
+    if !query.knows_trouble() {
+        return Ok(None);
+    }
+    match query.answer(SessionMachine::ledger)? {
+        Answer::Ledger(trouble) => Ok(trouble),
+        _ => Err(unexpected_answer()),
+    }
+}
+
+fn print(out: &mut dyn Write, report: &StatusReport<'_>) -> anyhow::Result<()> {
+    let StatusReport { node: status, ledger, agreed, arranged } = report;
     let NodeStatus { node, group, version, pid, up_ms, .. } = status;
     writeln!(out, "node      {node} of group {group}")?;
     writeln!(out, "scope     its locks are those of {}", scope(status.scope))?;
@@ -96,6 +104,10 @@ fn print(
     match status.view {
         Some(view) => writeln!(out, "view      {view}")?,
         None => writeln!(out, "view      none: the members have not agreed on the next one yet")?,
+    }
+    if let Some(LedgerTrouble { error, remedy, for_ms }) = ledger {
+        writeln!(out, "ledger    cannot be written for {}: {error}", time(*for_ms))?;
+        writeln!(out, "          locks are refused; {remedy}")?;
     }
     writeln!(out, "members   {}", status.members.join(" "))?;
     if let Some(report) = agreed {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use doorway_client::{Answer, Name};
-use doorway_protocol::{Fence, LockLine, LockReport, Scope, Window};
+use doorway_protocol::{Fence, LastHolder, LockLine, LockReport, Scope, Window};
 use serde::Serialize;
 
 use super::print_json;
@@ -41,6 +41,9 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) lock: Box<LockReport>,
     scope: Option<Scope>,
+    /// The last known holders at members that are away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    last_known: Vec<LastHolder>,
     /// The windows of `doorway run --once-per` that were taken.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     windows: Vec<LockLine>,
@@ -65,12 +68,20 @@ pub(crate) fn look(query: &mut Query, name: &Name) -> Result<Report, Exit> {
     } else {
         Vec::new()
     };
-    Ok(Report { lock, scope: query.scope(), windows })
+    let last_known = if lock.may_be_held_elsewhere() && query.knows_trouble() {
+        match query.answer(|machine, now| machine.last_holders(now, name))? {
+            Answer::LastHolders(holders) => holders,
+            _ => return Err(unexpected_answer()),
+        }
+    } else {
+        Vec::new()
+    };
+    Ok(Report { lock, scope: query.scope(), last_known, windows })
 }
 
 /// Print what a node knows about a lock.
 pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> {
-    let Report { lock: report, scope: of, windows } = report;
+    let Report { lock: report, scope: of, last_known, windows } = report;
     let LockReport { lock, holders, waiters, .. } = &**report;
     match of {
         Some(of) => writeln!(out, "lock {lock} of {}", scope(*of))?,
@@ -83,6 +94,14 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
         writeln!(out, "nobody holds it")?;
     } else if holders.is_empty() {
         writeln!(out, "no member that answers holds it; one that does not answer may")?;
+    }
+    for LastHolder { node, client, shared, fence, heard_ms, .. } in last_known {
+        let client = client.as_deref().map_or_else(|| "a client".to_owned(), printable);
+        let mode = if *shared { ", in shared mode" } else { "" };
+        let fence = fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+        writeln!(out, "last known holder: {client}{mode}{fence}")?;
+        let heard = time(*heard_ms);
+        writeln!(out, "{:INDENT$}at node {node}, which is away; heard of {heard} ago", "")?;
     }
     let several = *of == Some(Scope::Cluster);
     let mut client = |what: &str, client: &str, details: &Details<'_>| {

@@ -76,6 +76,12 @@ impl Query {
         self.version >= 4
     }
 
+    /// Whether the node knows the questions about its ledger and about the last known holders of a
+    /// lock. Only after it has answered another one.
+    pub(crate) fn knows_trouble(&self) -> bool {
+        self.version >= 6
+    }
+
     /// If the node cannot be reached from now on, give it more time.
     pub(crate) fn be_patient(&mut self) {
         self.link.be_patient();

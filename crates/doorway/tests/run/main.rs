@@ -8,6 +8,7 @@ mod doctor;
 mod elect;
 mod environment;
 mod exits;
+mod full_disk;
 mod inherit;
 mod lost;
 mod members;

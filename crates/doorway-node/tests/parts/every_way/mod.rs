@@ -1,5 +1,7 @@
 //! Everything that can happen to one lock of a small group whose clients acquire, try, give up and
 //! leave at any time.
+//!
+//! Shipped: `Lock`.
 
 mod parts;
 

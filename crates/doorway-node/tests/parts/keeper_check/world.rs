@@ -1,4 +1,6 @@
 //! Processes with shipped keepers around a shipped record, and what can happen to them.
+//!
+//! Shipped: `Keeper`, `Record`, `Holds`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! Messages go in both directions, connections are cut and made again, frames are lost, duplicated
 //! or reordered, and either end restarts at any time.
+//!
+//! Shipped: `Outbox`, `Inbox`.
 
 mod choice;
 mod world;

@@ -1,4 +1,6 @@
 //! What can happen in a group, and what follows from it.
+//!
+//! Shipped: `AgreedViews`, `Record`, `Holds`, `Shard`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;

@@ -1,4 +1,6 @@
 //! What can happen in a group, and what follows from it.
+//!
+//! Shipped: `ViewChange`, `Shard`, `KeptWord`.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

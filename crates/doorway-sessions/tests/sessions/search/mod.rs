@@ -1,6 +1,8 @@
 //! Client machines and sessions together, in every schedule: two clients want the same lock, the
 //! node is killed or stopped and started again, a connection is cut, a client is killed, or the
 //! address of the node leads to another node for a while.
+//!
+//! Shipped: `Sessions`, `SessionMachine`.
 
 mod mistakes;
 mod shared;

@@ -388,6 +388,7 @@ impl Shell {
                 self.ledger.insert(place, record);
                 inputs.push_back(Input::Rewritten(session, Ok(())));
             }
+            Output::Probe => inputs.push_back(Input::Probed(Ok(()))),
             Output::Erase(_) if mistake == Some(Mistake::ErasesNothing) => {}
             Output::Erase(place) => {
                 self.unwritten.retain(|(at, _)| *at != place);
@@ -403,6 +404,7 @@ impl Shell {
             Output::Answer(_, Answer::Broken(count)) => self.broken = count,
             Output::Answer(..)
             | Output::Settled
+            | Output::LedgerTrouble(_)
             | Output::Opened(..)
             | Output::Ended(_)
             | Output::Announce(_)

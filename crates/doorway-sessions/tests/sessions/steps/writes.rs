@@ -162,3 +162,60 @@ fn evidence_that_cannot_be_written_is_refused() {
     let out = node.step(3, Input::HolderSeen(connection, 10));
     assert_eq!(told(&out), [(connection, Reply::Done(10))], "the ledger knows it already");
 }
+
+/// The reasons that are reported: none if the ledger can be written again.
+fn troubles(out: &[Output]) -> Vec<Option<&str>> {
+    let trouble = |output| match output {
+        &Output::LedgerTrouble(ref why) => Some(why.as_deref()),
+        _ => None,
+    };
+    out.iter().filter_map(trouble).collect()
+}
+
+fn probes(out: &[Output]) -> usize {
+    out.iter().filter(|it| matches!(it, Output::Probe)).count()
+}
+
+#[test]
+fn a_ledger_in_trouble_is_probed_every_second_until_it_can_be_written() {
+    let mut node = TestNode::new();
+    assert_eq!(probes(&node.pass(10_000)), 0, "no probe without a reason");
+    let (connection, _) = node.open(10_000, From::Here, u32::MAX, CONNECTION);
+    let ask = node.acquire(10_000, connection, 5, "a");
+    node.step(10_000, Input::Granted(ask, Fence::new(1, 1)));
+    let full = || Err("full".to_owned());
+    let out = node.step(10_000, Input::Written(ask, full()));
+    assert_eq!(troubles(&out), [Some("full")]);
+    assert_eq!(node.sessions.ledger_trouble(), Some((at(10_000), "full")));
+
+    // On a full disk some records can be written, which ends nothing.
+    node.hold(10_001, connection, "b", 2);
+    assert!(node.sessions.ledger_trouble().is_some());
+    let out = node.step(10_002, Input::LedgerFailed("read-only".to_owned()));
+    assert!(troubles(&out).is_empty(), "it is reported once");
+    assert_eq!(node.sessions.ledger_trouble(), Some((at(10_000), "read-only")));
+
+    assert_eq!(probes(&node.pass(10_900)), 0);
+    let out = node.pass(11_600);
+    assert_eq!(probes(&out), 1);
+    assert!(troubles(&node.step(11_600, Input::Probed(full()))).is_empty());
+    let out = node.pass(20_000);
+    assert!((4..=9).contains(&probes(&out)), "{}", probes(&out));
+    let out = node.step(20_000, Input::Probed(Ok(())));
+    assert_eq!(troubles(&out), [None]);
+    assert_eq!(node.sessions.ledger_trouble(), None);
+    assert_eq!(probes(&node.pass(30_000)), 0);
+}
+
+#[test]
+fn questions_about_the_ledger_cause_at_most_one_probe_a_second() {
+    let mut node = TestNode::new();
+    let mut asked = |ms| probes(&node.step(ms, Input::ProbeLedger));
+    assert_eq!((asked(0), asked(0), asked(999), asked(1000), asked(1500)), (1, 0, 0, 1, 0));
+    let out = node.step(1500, Input::Probed(Err("full".to_owned())));
+    assert_eq!(troubles(&out), [Some("full")]);
+    node.step(1600, Input::Stop);
+    assert_eq!(probes(&node.step(9000, Input::ProbeLedger)), 0, "nothing is written after a stop");
+    let mut node = TestNode::with(Setup { ledger: false, ..setup() });
+    assert_eq!(probes(&node.step(0, Input::ProbeLedger)), 0, "there is no ledger");
+}

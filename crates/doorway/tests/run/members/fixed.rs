@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 
+use serde_json::{Value, json};
+
 use super::HOLD;
 use super::group::Group;
-use crate::place::{children, line_of, until};
+use crate::place::{children, line_of, signal, until};
 
 /// With two of three nodes dead, no node can tell a free lock from one that is held elsewhere.
 #[test]
@@ -57,6 +59,60 @@ fn a_peer_that_stops_or_dies_is_logged_in_words_of_this_program() {
     for foreign in ["close_notify", "docs.rs", "rustls"] {
         assert!(!log().contains(foreign), "{foreign} in:\n{}", log());
     }
+}
+
+/// The holder and its node are dead. What node `a` knows of them it has heard before: from an
+/// answer about `asked`, and about `quiet` from what each member told when the view began.
+#[test]
+fn the_last_known_holder_at_a_member_that_is_away_is_named() {
+    let mut group = Group::fixed();
+    let jobs = ["asked", "quiet"].map(|name| {
+        let job = group.run(2, name, &HOLD.replace("fence", name));
+        let fence = line_of(&group.place.file(name));
+        (job, fence)
+    });
+    group.kill(1);
+    group.start(1);
+    until("the view has begun", || {
+        let status: Value = serde_json::from_str(&group.answer(0, "status --json")).expect("JSON");
+        status["view"].is_u64() && status["away"] == json!([])
+    });
+    assert!(group.answer(0, "who asked").contains("held by"));
+    group.kill(2);
+    let [asked, _] = jobs.map(|(job, fence)| {
+        let commands = children(job.id());
+        job.signal("KILL");
+        job.end();
+        for command in commands {
+            signal(command, "KILL");
+        }
+        fence
+    });
+    until("it is away", || group.answer(0, "status").contains("away      c "));
+
+    let said = group.answer(0, "who asked");
+    assert!(said.contains("no member that answers holds it"), "{said}");
+    let known = said.lines().find(|line| line.starts_with("last known holder: sh "));
+    assert!(known.is_some_and(|line| line.ends_with(&format!(", fence {asked}"))), "{said}");
+    assert!(said.contains("at node c, which is away; heard of "), "{said}");
+    let shown = group.output(0, "break asked");
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("last known holder: sh "), "{shown:?}");
+    let said = group.mistake(0, &format!("break asked --fence {asked}"), 69);
+    assert!(said.contains("c held it with this fence when last heard of"), "{said}");
+
+    let report: Value = serde_json::from_str(&group.answer(0, "who asked --json")).expect("JSON");
+    let [known] = &report["last_known"].as_array().expect("a list")[..] else { panic!("{report}") };
+    assert_eq!((&known["node"], &known["fence"]), (&json!("c"), &json!(asked)));
+    let said = group.get(0, "/v1/locks/asked");
+    let (_, body) = said.split_once("\r\n\r\n").expect("a body");
+    let report: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(report["last_known"][0]["fence"], json!(asked));
+
+    let said = group.answer(0, "who quiet");
+    assert!(said.contains("last known holder: a client\n"), "{said}");
+    assert!(said.contains("at node c, which is away; heard of "), "{said}");
+    let said = group.answer(0, "who fresh");
+    assert!(!said.contains("last known holder"), "{said}");
 }
 
 /// The holder is connected to the node that stops, and its command runs on.
