@@ -24,6 +24,7 @@ mod run;
 mod soak;
 mod test;
 mod tidy;
+mod upgrade;
 
 const HELP: &str = "\
 Usage: cargo xtask TASK
@@ -59,6 +60,7 @@ Usage: cargo xtask TASK
   soak --bugs [NAME...]
                   check that the simulation finds planted bugs, or only those with a NAME in their
                   names; takes half an hour
+  upgrade         build version 0.1.0, and upgrade a group of it under load; takes ten minutes
   package         build a Debian package in target/package
   publish --dry-run
                   check that the library crates can be published to crates.io
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         ["mutants", file] => mutants::run(Some(file)),
         ["soak", "--bugs", ref only @ ..] => soak::bugs(only),
         ["soak", ref options @ ..] => soak::run(options),
+        ["upgrade"] => upgrade::run(),
         ["package"] => package::build(),
         ["publish", "--dry-run"] => publish::dry_run(),
         _ => {

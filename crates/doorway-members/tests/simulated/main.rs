@@ -1,18 +1,26 @@
-//! Whole nodes with the real engine in a simulated network, with TLS between them. A seed decides
-//! which faults happen: kills, power failures, cut and slow networks, disks that stall or are full,
-//! machines that are added and removed, and other leases.
+//! Whole nodes with the real engine on simulated machines, with TLS between them. A seed decides
+//! how fast the clock of each machine runs, and which faults happen: kills, power failures, pauses,
+//! networks that are cut (in one direction, between two nodes, between two sides, or with one node
+//! that reaches both sides) or slow, disks that stall or are full, machines that are added and
+//! removed, other leases, and locks that an operator breaks.
 //!
 //! A referee knows who is inside. A client counts as inside until it leaves or its guard says that
 //! the lock is lost. The clients of a killed node count as inside until the lease of the node ends,
 //! because they may live in other processes; the next process of the node can hold their locks for
-//! them. After the last fault every client gets every lock once more.
+//! them. Some clients let the group keep their lock for longer: those count as inside for that
+//! time, whatever becomes of their node, or until an operator breaks the lock. All nodes must agree
+//! on the record. After the last fault every client gets every lock once more.
 //!
 //! Two runs of a seed are alike but not equal: openraft polls its channels in an order that no seed
 //! decides.
 //!
 //! `DOORWAY_SEED=7` runs one seed, and `DOORWAY_SEED=1000..2000` runs a range.
 
+mod client;
 mod host;
+mod machine;
+mod network;
+mod operator;
 mod plan;
 mod referee;
 mod run;

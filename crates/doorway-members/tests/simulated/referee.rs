@@ -1,15 +1,47 @@
 //! Who is inside, and whether that is right.
 //!
-//! Each host has a clock of its own, so a guard can be asked only by its own host whether it is
-//! lost. The referee knows instead when the lease of each node ends, by the time of the simulation.
+//! A client believes in its lock until it is told that the lock is lost, but not for ever:
+//!
+//! - A client without a hold believes until the lease of its node ends.
+//! - A client with a hold believes for the length of the hold after the last answer of its node.
+//!   Its node may have answered until its lease ended, until it lost its membership, or until it
+//!   was killed.
+//! - A client whose hold has no end believes for ever, until an operator breaks the lock.
+//!
+//! Each machine has a clock of its own. The referee knows the time of the simulation.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::Fence;
+use doorway_node::members::Record;
 
 /// The number of a client that is inside.
 pub(crate) type Entry = u64;
+
+/// For how long the group has agreed to keep a lock for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// As long as the lease of the node.
+    Lease,
+    /// This long after the last answer of the node.
+    Hold(Duration),
+    /// Without end.
+    Endless,
+}
+
+impl Promise {
+    /// Until when a client believes in its lock if its node has answered until then.
+    fn after(self, answered: Duration) -> Duration {
+        match self {
+            Self::Lease => answered,
+            // The client counts with the faster of two clocks, one of which is within 0.1 %.
+            Self::Hold(length) => answered + length + length / 1000,
+            Self::Endless => Duration::MAX,
+        }
+    }
+}
 
 /// Everything that the referee knows.
 #[derive(Default)]
@@ -20,10 +52,16 @@ pub(crate) struct Referee {
     /// When the lease of each node ends.
     leases: BTreeMap<usize, Duration>,
     pub(crate) orphans: Vec<Orphan>,
+    /// The record of each revision.
+    records: BTreeMap<u64, Arc<Record>>,
     pub(crate) faults: Vec<String>,
     pub(crate) entries: Entry,
     pub(crate) losses: u64,
     pub(crate) reclaimed: u64,
+    pub(crate) holds: u64,
+    /// Clients that went on to believe in a hold after their node was gone.
+    pub(crate) believers: u64,
+    pub(crate) breaks: u64,
 }
 
 /// A client of a running node.
@@ -32,64 +70,116 @@ struct InsideClient {
     node: usize,
     lock: String,
     fence: Fence,
-    /// It was told that it has lost the lock.
-    told: bool,
+    promise: Promise,
+    /// What the process before this one has promised, if this one has reclaimed the lock.
+    at_least: Duration,
 }
 
-/// A client whose node was killed. It counts on its lock until the lease of the node ends.
+/// A client that believes in its lock although its node is gone, or has lost the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Orphan {
     pub(crate) node: usize,
     pub(crate) lock: String,
     pub(crate) fence: Fence,
+    pub(crate) promise: Promise,
+    /// Its node was killed, so the next process of the node knows of it.
+    pub(crate) claims: bool,
     until: Duration,
 }
 
 impl Referee {
-    /// The lease of a node ends at this time.
-    pub(crate) fn lease(&mut self, node: usize, end: Duration) {
-        self.leases.insert(node, end);
+    /// This much of the lease of a node is left.
+    pub(crate) fn lease(&mut self, now: Duration, node: usize, left: Duration) {
+        let end = self.leases.entry(node).or_default();
+        // A node may notice late that its lease has ended.
+        *end = if left.is_zero() { now.min(*end) } else { now + left };
+    }
+
+    fn lease_of(&self, node: usize) -> Duration {
+        self.leases.get(&node).copied().unwrap_or_default()
+    }
+
+    /// A node has learnt of a record. Two nodes may not know different records of one revision.
+    pub(crate) fn record(&mut self, node: usize, record: &Arc<Record>) {
+        let known = self.records.entry(record.revision).or_insert_with(|| Arc::clone(record));
+        if known != record {
+            let wrong = format!("n{node} has the record {record:?}, and another node {known:?}");
+            self.faults.push(wrong);
+        }
+    }
+
+    /// The newest record that any node knows.
+    pub(crate) fn newest_record(&self) -> Option<&Arc<Record>> {
+        self.records.last_key_value().map(|(_, record)| record)
     }
 
     /// A client has entered.
-    pub(crate) fn enter(&mut self, now: Duration, node: usize, lock: &str, fence: Fence) -> Entry {
-        for other in self.inside.values() {
-            let lease = self.leases.get(&other.node).copied().unwrap_or_default();
-            if other.lock == lock && !other.told && now < lease {
-                self.faults.push(format!(
-                    "{now:?} {lock}: n{node} is inside with {fence}, and n{} with {}",
-                    other.node, other.fence
-                ));
+    pub(crate) fn enter(
+        &mut self,
+        now: Duration,
+        node: usize,
+        lock: &str,
+        fence: Fence,
+        promise: Promise,
+    ) -> Entry {
+        let mut wrong = Vec::new();
+        for other in self.inside.values().filter(|other| other.lock == lock) {
+            let until = other.promise.after(self.lease_of(other.node)).max(other.at_least);
+            if now < until {
+                wrong.push(format!("{other:?}"));
             }
         }
         let orphans = self.orphans.iter();
-        for orphan in orphans.filter(|orphan| orphan.lock == lock && now < orphan.until) {
-            let Orphan { node: other, fence: held, until, .. } = orphan;
-            self.faults.push(format!(
-                "{now:?} {lock}: n{node} is inside with {fence}, and a client of n{other}, which \
-                 was killed, with {held} until {until:?}"
-            ));
+        wrong.extend(
+            orphans
+                .filter(|orphan| orphan.lock == lock && now < orphan.until)
+                .map(|orphan| format!("{orphan:?}")),
+        );
+        for other in wrong {
+            self.faults
+                .push(format!("{now:?} {lock}: n{node} is inside with {fence}, and {other}"));
         }
-        let last = self.fences.entry(lock.to_owned()).or_insert(fence);
-        if fence < *last {
-            self.faults.push(format!("{now:?} {lock}: fence {fence} after {last}"));
+        match self.fences.get(lock) {
+            Some(last) if fence <= *last => {
+                self.faults.push(format!("{now:?} {lock}: fence {fence} after {last}"));
+            }
+            _ => {
+                self.fences.insert(lock.to_owned(), fence);
+            }
         }
-        *last = fence.max(*last);
-        self.add(node, lock, fence)
+        self.holds += u64::from(promise != Promise::Lease);
+        self.add(node, lock, fence, promise, Duration::ZERO)
     }
 
-    fn add(&mut self, node: usize, lock: &str, fence: Fence) -> Entry {
+    fn add(
+        &mut self,
+        node: usize,
+        lock: &str,
+        fence: Fence,
+        promise: Promise,
+        at_least: Duration,
+    ) -> Entry {
         self.entries += 1;
-        let inside = InsideClient { node, lock: lock.to_owned(), fence, told: false };
+        let lock = lock.to_owned();
+        let inside = InsideClient { node, lock, fence, promise, at_least };
         self.inside.insert(self.entries, inside);
         self.entries
     }
 
-    /// A client was told that its lock is lost.
-    pub(crate) fn tell(&mut self, entry: Entry) {
-        if let Some(inside) = self.inside.get_mut(&entry) {
-            inside.told = true;
-        }
+    /// The node has lost the lock of a client, and does not tell it. If the client has a hold, it
+    /// goes on to believe in its lock.
+    pub(crate) fn believe(&mut self, now: Duration, entry: Entry) {
+        let Some(inside) = self.inside.remove(&entry) else { return };
+        self.losses += 1;
+        let answered = self.lease_of(inside.node).min(now);
+        self.orphan(inside, answered, false);
+    }
+
+    fn orphan(&mut self, inside: InsideClient, answered: Duration, claims: bool) {
+        let InsideClient { node, lock, fence, promise, at_least, .. } = inside;
+        self.believers += u64::from(promise != Promise::Lease);
+        let until = promise.after(answered).max(at_least);
+        self.orphans.push(Orphan { node, lock, fence, promise, claims, until });
     }
 
     /// A client leaves, and knows whether it had lost its lock.
@@ -98,32 +188,39 @@ impl Referee {
         self.losses += u64::from(lost);
     }
 
-    /// A node was killed. Its clients live on until the lease ends, or have ended with it.
-    pub(crate) fn killed(&mut self, node: usize, live_on: bool) {
-        let until = self.leases.remove(&node).unwrap_or_default();
-        for (_, InsideClient { lock, fence, told, .. }) in
-            self.inside.extract_if(.., |_, inside| inside.node == node)
-        {
-            if live_on && !told {
-                self.orphans.push(Orphan { node, lock, fence, until });
-            }
+    /// A node was killed. Its clients live on, or have ended with it.
+    pub(crate) fn killed(&mut self, now: Duration, node: usize, live_on: bool) {
+        let lease = self.leases.remove(&node).unwrap_or_default();
+        let clients: Vec<_> = self.inside.extract_if(.., |_, inside| inside.node == node).collect();
+        for (_, inside) in clients.into_iter().filter(|_| live_on) {
+            let answered = if inside.promise == Promise::Lease { lease } else { lease.min(now) };
+            self.orphan(inside, answered, true);
         }
     }
 
     /// The next process of a node holds the lock of an orphan. An orphan that has counted its lock
     /// as lost should not claim it; if it does, that must not disturb the others.
     pub(crate) fn adopt(&mut self, now: Duration, orphan: &Orphan) -> Option<Entry> {
-        self.disown(orphan);
+        self.disown(&orphan.lock, orphan.fence);
         if now >= orphan.until {
             return None;
         }
         self.reclaimed += 1;
-        Some(self.add(orphan.node, &orphan.lock, orphan.fence))
+        let Orphan { node, lock, fence, promise, until, .. } = orphan;
+        Some(self.add(*node, lock, *fence, *promise, *until))
     }
 
-    /// An orphan was told that its lock is lost.
-    pub(crate) fn disown(&mut self, orphan: &Orphan) {
-        self.orphans.retain(|other| (&other.lock, other.fence) != (&orphan.lock, orphan.fence));
+    /// An operator breaks the lock of a client, which does not use it any more.
+    pub(crate) fn break_lock(&mut self, lock: &str, fence: Fence) {
+        self.breaks += 1;
+        self.disown(lock, fence);
+        // The next process of its node may have claimed it, in vain.
+        self.inside.retain(|_, inside| (inside.lock.as_str(), inside.fence) != (lock, fence));
+    }
+
+    /// The client of a grant was told that the lock is lost.
+    pub(crate) fn disown(&mut self, lock: &str, fence: Fence) {
+        self.orphans.retain(|other| (other.lock.as_str(), other.fence) != (lock, fence));
     }
 
     /// Who is still inside.

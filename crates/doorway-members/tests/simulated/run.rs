@@ -3,136 +3,164 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::Command;
-use turmoil::{Builder, Sim};
+use doorway_node::members::Record;
 
-use super::host::{Stage, command, guest, live, name};
-use super::plan::{Clients, Fault, FaultKind, LEASE, Plan};
+use super::host::{Host, Stage};
+use super::machine::Machine;
+use super::operator::Operator;
+use super::plan::{Clients, Dice, Fault, FaultKind, Plan};
+use super::referee::Referee;
 
 /// The step of the simulation's time.
 const TICK: Duration = Duration::from_millis(5);
 
 /// How long all clients may take to finish after the last fault.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Run the simulation of a seed. Returns what should not have happened.
 pub(crate) fn run(seed: u64) -> Result<(), String> {
     let stage = Arc::new(Stage::new(Plan::new(seed)));
     let ran = simulate(&stage);
     let now = stage.now.lock();
-    let wrong = match (ran, now.referee.faults.first()) {
-        (Err(error), _) => error,
-        (_, Some(fault)) => fault.clone(),
-        _ if !now.finished.iter().all(|finished| *finished) => {
-            format!("not all have finished: {:?}; inside: {:?}", now.finished, now.referee.held())
+    let referee = &now.referee;
+    let judged = ran.and_then(|recovery| {
+        if let Some(fault) = referee.faults.first() {
+            return Err(fault.clone());
         }
-        _ => {
-            let referee = &now.referee;
-            let (entries, losses, reclaimed) = (referee.entries, referee.losses, referee.reclaimed);
-            println!("seed {seed}: {entries} entries, {losses} losses, {reclaimed} reclaimed");
-            return Ok(());
+        if !now.finished.iter().all(|finished| *finished) {
+            let (finished, held) = (&now.finished, referee.held());
+            return Err(format!("not all have finished: {finished:?}; inside: {held:?}"));
         }
-    };
-    let last = now.trace.len().saturating_sub(80);
-    Err(format!("{wrong}\nThe last that happened:\n{}", now.trace[last..].join("\n")))
-}
-
-fn simulate(stage: &Arc<Stage>) -> Result<(), String> {
-    let plan = &stage.plan;
-    let mut builder = Builder::new();
-    builder.rng_seed(plan.seed).enable_random_order().tick_duration(TICK);
-    builder.max_message_latency(Duration::from_millis(20));
-    builder.simulation_duration(Duration::from_hours(1));
-    let mut sim = builder.build();
-    for node in 0..plan.size() {
-        let stage = Arc::clone(stage);
-        sim.host(name(node), move || live(Arc::clone(&stage), node));
-    }
-    if let Some((comes, goes)) = plan.guest {
-        let shared = Arc::clone(stage);
-        sim.client("operator", async move {
-            tokio::time::sleep(comes).await;
-            guest(Arc::clone(&shared), true).await;
-            tokio::time::sleep(goes.saturating_sub(comes)).await;
-            guest(shared, false).await;
-            Ok(())
-        });
-    }
-    if let Some(when) = plan.other_lease {
-        let shared = Arc::clone(stage);
-        sim.client("lessor", async move {
-            tokio::time::sleep(when).await;
-            command(&shared, Command::Lease(LEASE.as_millis() as u32 * 3 / 2)).await;
-            Ok(())
-        });
-    }
-    let calm = plan.calm();
-    while !stage.is_over() {
-        let now = sim.elapsed();
-        for fault in &plan.faults {
-            if fault.from == now {
-                begin(&mut sim, stage, fault);
-            }
-            if fault.to == now {
-                end(&mut sim, stage, fault);
-            }
-        }
-        if now >= calm {
-            stage.now.lock().calm = true;
-        }
-        if now > calm + PATIENCE {
-            break;
-        }
-        sim.step().map_err(|error| error.to_string())?;
-    }
-    // Guards must go before the runtime of their node does.
-    let nodes = std::mem::take(&mut stage.now.lock().nodes);
-    drop(sim);
-    drop(nodes);
+        check_record(&stage.plan, referee.newest_record()).map(|()| recovery)
+    });
+    let recovery = judged.map_err(|wrong| {
+        let last = now.trace.len().saturating_sub(80);
+        format!("{wrong}\nThe last that happened:\n{}", now.trace[last..].join("\n"))
+    })?;
+    let Referee { entries, losses, reclaimed, holds, believers, breaks, .. } = referee;
+    println!(
+        "seed {seed}: {entries} entries, {losses} losses, {reclaimed} reclaimed, {holds} holds, \
+         {believers} kept for absent nodes, {breaks} broken, all finished after {} ms",
+        recovery.as_millis()
+    );
     Ok(())
 }
 
-fn others(stage: &Stage, node: usize) -> impl Iterator<Item = usize> + use<> {
-    (0..stage.plan.size()).filter(move |other| *other != node)
+/// FaultKind operators were told that the group has agreed on must be so in the end.
+fn check_record(plan: &Plan, record: Option<&Arc<Record>>) -> Result<(), String> {
+    let record = record.ok_or("no node knows a record")?;
+    let lease = plan.other_lease.map_or(plan.lease, |_| plan.next_lease()).as_millis() as u32;
+    if record.lease_ms != lease {
+        return Err(format!("the lease is {} ms instead of {lease} ms", record.lease_ms));
+    }
+    if record.seats.len() != plan.seats {
+        return Err(format!("there are {} seats instead of {}", record.seats.len(), plan.seats));
+    }
+    Ok(())
 }
 
-fn begin(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
-    let time = fault.from.as_millis();
-    let what = format!("{time} {:?} until {:?}", fault.what, fault.to);
-    stage.now.lock().trace.push(what);
-    match fault.what {
-        FaultKind::Cut(one, two) => sim.partition(name(one), name(two)),
-        FaultKind::CutOneWay(one, two) => sim.partition_oneway(name(one), name(two)),
-        FaultKind::Hold(one, two) => sim.hold(name(one), name(two)),
-        FaultKind::Alone(node) => {
-            others(stage, node).for_each(|other| sim.partition(name(node), name(other)));
+/// The machines of a simulation. The last one is that of the operator.
+struct World<'a> {
+    stage: &'a Arc<Stage>,
+    machines: Vec<Machine>,
+    now: Duration,
+}
+
+/// Run a simulation until all clients have finished, or have had the time for it. Returns how long
+/// that took after the last fault.
+fn simulate(stage: &Arc<Stage>) -> Result<Duration, String> {
+    let plan = &stage.plan;
+    let rates = plan.rates.iter().copied().chain([1000]);
+    let machines = rates.map(Machine::new).collect();
+    let mut world = World { stage, machines, now: Duration::ZERO };
+    (0..plan.size()).for_each(|node| world.start(node));
+    world.machines[plan.size()].start(Duration::ZERO, |clock| {
+        Box::pin(Operator { stage: Arc::clone(stage), clock }.work())
+    });
+    let mut order: Vec<usize> = (0..world.machines.len()).collect();
+    let mut dice = Dice::new(plan.seed ^ 1 << 62);
+    let calm = plan.calm();
+    while !stage.is_over() && world.now <= calm + PATIENCE {
+        for fault in &plan.faults {
+            if fault.from == world.now {
+                world.begin(fault);
+            }
+            if fault.to == world.now {
+                world.end(fault);
+            }
         }
-        FaultKind::SlowDisk(node, millis) => {
-            stage.disks[node].set_delay(Duration::from_millis(millis));
+        if world.now >= calm {
+            stage.now.lock().calm = true;
         }
-        FaultKind::FullDisk(node) => stage.disks[node].set_full(true),
-        FaultKind::Kill(node, clients) => {
-            others(stage, node).for_each(|other| sim.partition(name(node), name(other)));
-            let process = stage.now.lock().nodes[node].take();
-            stage.now.lock().referee.killed(node, clients == Clients::LiveOn);
-            stage.disks[node].lose_power();
-            sim.crash(name(node));
-            drop(process);
-            others(stage, node).for_each(|other| sim.repair(name(node), name(other)));
+        stage.network.deliver(world.now);
+        world.now += TICK;
+        for place in 1..order.len() {
+            order.swap(place, dice.below(place as u64 + 1) as usize);
+        }
+        for machine in &order {
+            world.machines[*machine].run_until(world.now)?;
         }
     }
+    // Guards must go before the runtime of their node does.
+    let nodes = std::mem::take(&mut stage.now.lock().nodes);
+    let recovery = world.now.saturating_sub(calm);
+    (0..plan.size()).for_each(|node| stage.network.kill(node));
+    drop(world);
+    drop(nodes);
+    Ok(recovery)
 }
 
-fn end(sim: &mut Sim<'_>, stage: &Stage, fault: &Fault) {
-    match fault.what {
-        FaultKind::Cut(one, two) => sim.repair(name(one), name(two)),
-        FaultKind::CutOneWay(one, two) => sim.repair_oneway(name(one), name(two)),
-        FaultKind::Hold(one, two) => sim.release(name(one), name(two)),
-        FaultKind::Alone(node) => {
-            others(stage, node).for_each(|other| sim.repair(name(node), name(other)));
+impl World<'_> {
+    /// Start the process of a node.
+    fn start(&mut self, node: usize) {
+        let (stage, port) = (Arc::clone(self.stage), self.stage.network.start(node));
+        self.machines[node]
+            .start(self.now, |clock| Box::pin(Host { stage, me: node, clock }.live(port)));
+    }
+
+    fn begin(&mut self, fault: &Fault) {
+        let (stage, now) = (self.stage, self.now);
+        stage.note(now, format_args!("{:?} until {} ms", fault.what, fault.to.as_millis()));
+        for (from, to) in fault.what.cuts(stage.plan.size()) {
+            stage.network.cut(from, to);
         }
-        FaultKind::SlowDisk(node, _) => stage.disks[node].set_delay(Duration::ZERO),
-        FaultKind::FullDisk(node) => stage.disks[node].set_full(false),
-        FaultKind::Kill(node, _) => sim.bounce(name(node)),
+        match fault.what {
+            FaultKind::Hold(one, two) => {
+                stage.network.hold_back(one, two);
+                stage.network.hold_back(two, one);
+            }
+            FaultKind::SlowDisk(node, millis) => {
+                stage.disks[node].set_delay(Duration::from_millis(millis));
+            }
+            FaultKind::FullDisk(node) => stage.disks[node].set_full(true),
+            FaultKind::Pause(node) => self.machines[node].pause(),
+            FaultKind::Kill(node, clients) => {
+                stage.network.kill(node);
+                let process = stage.now.lock().nodes[node].take();
+                stage.now.lock().referee.killed(now, node, clients == Clients::LiveOn);
+                stage.disks[node].lose_power();
+                self.machines[node].kill();
+                drop(process);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, fault: &Fault) {
+        let (stage, now) = (self.stage, self.now);
+        for (from, to) in fault.what.cuts(stage.plan.size()) {
+            stage.network.mend(from, to);
+        }
+        match fault.what {
+            FaultKind::Hold(one, two) => {
+                stage.network.let_go(one, two);
+                stage.network.let_go(two, one);
+            }
+            FaultKind::SlowDisk(node, _) => stage.disks[node].set_delay(Duration::ZERO),
+            FaultKind::FullDisk(node) => stage.disks[node].set_full(false),
+            FaultKind::Pause(node) => self.machines[node].go_on(now),
+            FaultKind::Kill(node, _) => self.start(node),
+            _ => {}
+        }
     }
 }

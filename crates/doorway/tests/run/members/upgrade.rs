@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
@@ -59,6 +60,117 @@ fn what_the_clients_wrote_is_checked() {
     for wrong in ["begin 2\nend 2\nbegin 1\n", "begin 1\nbegin 2\nend 1\n", "begin 1\nbegin 1\n"] {
         assert!(std::panic::catch_unwind(|| check(wrong)).is_err(), "{wrong}");
     }
+}
+
+/// What nodes and a client of version 0.1.0 have written.
+const WRITTEN: &str = include_str!("../../golden/version_0_1_0.txt");
+
+/// The fence of the locks that are held there.
+const FENCE: &str = "3298534883329";
+
+/// The last fence of the lock `free`.
+const LAST: u64 = 3_298_534_883_330;
+
+/// The records of one of the files, each with its offset, and the size of the file.
+fn written(file: &str) -> (usize, Vec<(usize, Vec<u8>)>) {
+    let number = |text: &str| text.parse::<usize>().expect("a number");
+    let mut lines = WRITTEN.lines();
+    let head = lines.find(|line| line.split(' ').next() == Some(file)).expect("the file");
+    let byte = |at: &[u8]| {
+        u8::from_str_radix(std::str::from_utf8(at).expect("ASCII"), 16).expect("two digits")
+    };
+    let record = |line: &str| {
+        let (offset, bytes) = line.trim_start().split_once(' ').expect("an offset and bytes");
+        (number(offset), bytes.as_bytes().chunks(2).map(byte).collect())
+    };
+    let records = lines.take_while(|line| line.starts_with(' ')).map(record).collect();
+    (head.split_once(' ').map_or(0, |(_, size)| number(size)), records)
+}
+
+/// Give a node the files that a node of version 0.1.0 has left.
+fn leave_files(group: &Group, node: usize) {
+    let name = group.name(node);
+    fs::create_dir_all(group.place.file(name)).expect("a directory");
+    for file in ["epoch", "sessions"].map(|file| format!("{name}/{file}")) {
+        let (size, records) = written(&file);
+        let mut bytes = vec![0; size];
+        for (offset, record) in records {
+            bytes[offset..offset + record.len()].copy_from_slice(&record);
+        }
+        fs::write(group.place.file(&file), bytes).expect("a file");
+    }
+}
+
+/// Enter the lock `free` at a node once and leave it, with the bytes of a client of version 0.1.0.
+/// Returns the fence.
+fn enter_as_old_client(group: &Group, node: usize) -> u64 {
+    let mut node = group.connect(node);
+    let (_, sent) = written("client");
+    node.write_all(&sent[0].1).expect("a hello and a request");
+    let mut frame = || {
+        let mut length = [0; 4];
+        node.read_exact(&mut length).expect("a frame");
+        let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+        node.read_exact(&mut bytes).expect("a frame");
+        bytes
+    };
+    let welcome = frame();
+    assert_eq!(welcome[..2], [0, 1], "the node speaks version 1: {welcome:?}");
+    let granted = frame();
+    assert_eq!(granted[..2], [0, 1], "the first request is granted: {granted:?}");
+    let (varint, mut fence) = (&granted[2..], 0);
+    for (place, byte) in varint.iter().enumerate() {
+        fence |= u64::from(byte & 0x7f) << (7 * place);
+    }
+    let mut release = vec![2, 2, 4];
+    release.extend(b"free");
+    release.extend(varint);
+    let length = (release.len() as u32).to_le_bytes();
+    node.write_all(&[&length, &release[..]].concat()).expect("a release");
+    let mut released = [0; 7];
+    node.read_exact(&mut released).expect("an answer");
+    assert_eq!(released, [3, 0, 0, 0, 2, 2, 1], "the lock was held to its end");
+    fence
+}
+
+/// Nodes go on with the files of version 0.1.0: what was held is held, and fences grow. They serve
+/// a client of that version, as a fixed group and after the move.
+#[test]
+fn files_and_clients_of_version_0_1_0_are_served() {
+    let mut group = Group::on(Machine::local(4), 3, Pace::PATIENT);
+    let start = |group: &mut Group| {
+        group.add_settings("[limits]\nttl = \"1d\"\n");
+        (0..3).for_each(|node| group.start(node));
+    };
+    let check_held = |group: &Group| {
+        for (lock, holder) in [("held/a", "a"), ("held/b", "b")] {
+            let who = group.answer(2, &format!("who {lock} --json"));
+            let who: serde_json::Value = serde_json::from_str(&who).expect("JSON");
+            let [held] = who["holders"].as_array().expect("holders").as_slice() else {
+                panic!("one client holds {lock}: {who}");
+            };
+            assert_eq!((&held["node"], &held["fence"]), (&holder.into(), &FENCE.into()), "{who}");
+        }
+    };
+    for node in 0..3 {
+        group.fix(node);
+        leave_files(&group, node);
+    }
+    start(&mut group);
+    let mut fences = vec![LAST];
+    fences.extend([0, 1, 2].map(|node| enter_as_old_client(&group, node)));
+    check_held(&group);
+
+    for node in 0..3 {
+        group.stop(node);
+        group.agree(node, &[0, 1, 2]);
+    }
+    start(&mut group);
+    group.answer(0, "members init --from-fixed");
+    (0..3).for_each(|node| group.complete(node));
+    check_held(&group);
+    fences.extend([0, 1, 2].map(|node| enter_as_old_client(&group, node)));
+    assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
 }
 
 #[test]
