@@ -40,7 +40,7 @@ static CERTIFICATES: LazyLock<Vec<TlsConfig>> = LazyLock::new(|| {
     (0..MOST).map(issue).collect()
 });
 
-/// FaultKind all hosts of a simulation share.
+/// What all hosts of a simulation share.
 pub(crate) struct Stage {
     pub(crate) plan: Plan,
     pub(crate) disks: Vec<MemoryDisk>,

@@ -1,4 +1,4 @@
-//! FaultKind operators do to the group.
+//! What operators do to the group.
 
 use std::convert::Infallible;
 use std::sync::Arc;

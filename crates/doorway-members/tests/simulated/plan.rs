@@ -113,7 +113,7 @@ impl FaultKind {
     }
 }
 
-/// FaultKind becomes of the clients of a node that is killed.
+/// What becomes of the clients of a node that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clients {
     /// They end with it.

@@ -46,7 +46,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// FaultKind operators were told that the group has agreed on must be so in the end.
+/// What operators were told that the group has agreed on must be so in the end.
 fn check_record(plan: &Plan, record: Option<&Arc<Record>>) -> Result<(), String> {
     let record = record.ok_or("no node knows a record")?;
     let lease = plan.other_lease.map_or(plan.lease, |_| plan.next_lease()).as_millis() as u32;
