@@ -189,6 +189,19 @@ impl Info {
         self.year != 0
     }
 
+    /// Why a service does not offer this algorithm, as the end of a sentence with "because"; `None`
+    /// if a service does, or if the algorithm is refuted.
+    pub fn why_not_served(&self) -> Option<&'static str> {
+        match self.name {
+            _ if self.served => None,
+            "le-lann" => Some("its token travels for ever, also while nobody wants a lock"),
+            "maekawa-heir" => Some(
+                "in a service the change of views deals with crashes, so `maekawa` does the same",
+            ),
+            _ => None,
+        }
+    }
+
     /// Build the group of `size` nodes that this algorithm needs, with the choices of `shape`.
     ///
     /// A choice that the algorithm does not use is refused, not ignored.

@@ -9,6 +9,12 @@
 //! | `phase` | a map from each node to `"outside"`, `"waiting"`, `"inside"` or `"crashed"` |
 //! | `nodes` | a map from each node to the state of its algorithm |
 //! | `network` | the messages in transit, in the order in which they were sent |
+//!
+//! A reader with types can read the states, because every value of a field has the same form. A
+//! message is always a variant `{ "tag": ..., "value": ... }`, and so are `None` and `Some(1)`. A
+//! variant without content has the empty tuple as its value, as in Quint.
+
+use std::collections::BTreeSet;
 
 use doorway_core::Phase;
 use serde_json::{Map, Value as Json, json};
@@ -27,12 +33,16 @@ const VARIABLES: [&str; 4] = ["action", "phase", "nodes", "network"];
 /// forever.
 pub fn trace(first: &World, choices: &[Choice], cycle: &[Choice], violation: &Violation) -> Json {
     let mut world = first.clone();
-    let mut states = vec![state(&world, 0, "init")];
-    for (index, choice) in (1..).zip(choices.iter().chain(cycle)) {
+    let mut moments = vec![Moment::new(&world, "init".to_owned())];
+    for choice in choices.iter().chain(cycle) {
         let (commands, there) = tell(&world, &[*choice]);
         world = there;
-        states.push(state(&world, index, &commands[0]));
+        moments.push(Moment::new(&world, commands.concat()));
     }
+    let mut maps = MapFields::default();
+    moments.iter().flat_map(|moment| &moment.nodes).for_each(|value| maps.find(value, ""));
+    let states: Vec<Json> =
+        (0..).zip(&moments).map(|(at, moment)| moment.state(at, &maps)).collect();
     let info = first.info();
     let mut trace = json!({
         "#meta": {
@@ -52,63 +62,154 @@ pub fn trace(first: &World, choices: &[Choice], cycle: &[Choice], violation: &Vi
     trace
 }
 
-fn state(world: &World, index: u32, action: &str) -> Json {
-    let nodes = || world.group().nodes();
-    let phase = |node| {
-        let member = world.nodes().member(node);
-        match member.phase() {
-            _ if world.crashed(node) => "crashed",
-            Phase::Outside => "outside",
-            Phase::Waiting => "waiting",
-            Phase::Inside => "inside",
-        }
-    };
-    let phases: Vec<Json> = nodes().map(|node| json!([node.0 + 1, phase(node)])).collect();
-    let text = |node| world.nodes().member(node).algorithm_text();
-    let states: Vec<Json> =
-        nodes().map(|node| json!([node.0 + 1, value(&Value::read(&text(node)))])).collect();
-    let mut letters: Vec<_> = world.under_way().collect();
-    letters.sort_by_key(|(_, letter)| letter.id);
-    let letter = |message: &dyn std::fmt::Debug| value(&Value::read(&format!("{message:?}")));
-    let network: Vec<Json> = letters
-        .iter()
-        .map(|(at, sent)| {
-            json!({ "from": at.from.0 + 1, "to": at.to.0 + 1, "message": letter(&sent.body) })
-        })
-        .collect();
-    json!({
-        "#meta": { "index": index },
-        "action": action,
-        "phase": { "#map": phases },
-        "nodes": { "#map": states },
-        "network": network,
-    })
+/// A world, taken apart.
+struct Moment {
+    /// The command that led to it.
+    action: String,
+    phases: Vec<&'static str>,
+    /// The state of each node.
+    nodes: Vec<Value>,
+    network: Vec<Transit>,
 }
 
-/// A value in ITF. A name with values is a variant, with a tag.
-fn value(value: &Value) -> Json {
-    let all = |values: &[Value]| values.iter().map(self::value).collect::<Vec<Json>>();
-    match value {
-        Value::Atom(text) => atom(text),
-        Value::List(values) => json!(all(values)),
-        Value::Set(values) => json!({ "#set": all(values) }),
-        Value::Map(pairs) => {
-            let pairs: Vec<Json> = pairs
-                .iter()
-                .map(|(key, held)| json!([self::value(key), self::value(held)]))
-                .collect();
-            json!({ "#map": pairs })
+/// A message in transit.
+struct Transit {
+    from: u32,
+    to: u32,
+    message: Value,
+}
+
+impl Moment {
+    fn new(world: &World, action: String) -> Self {
+        let nodes = || world.group().nodes();
+        let phase = |node| {
+            let member = world.nodes().member(node);
+            match member.phase() {
+                _ if world.crashed(node) => "crashed",
+                Phase::Outside => "outside",
+                Phase::Waiting => "waiting",
+                Phase::Inside => "inside",
+            }
+        };
+        let state = |node| Value::read(&world.nodes().member(node).algorithm_text());
+        let mut letters: Vec<_> = world.under_way().collect();
+        letters.sort_by_key(|(_, letter)| letter.id);
+        let transit = letters.iter().map(|(at, sent)| Transit {
+            from: at.from.0 + 1,
+            to: at.to.0 + 1,
+            message: Value::read(&format!("{:?}", sent.body)),
+        });
+        Self {
+            action,
+            phases: nodes().map(phase).collect(),
+            nodes: nodes().map(state).collect(),
+            network: transit.collect(),
         }
-        Value::Record(_, fields) => {
-            let fields = fields.iter().map(|(name, held)| (name.clone(), self::value(held)));
-            Json::Object(fields.collect::<Map<String, Json>>())
-        }
-        Value::Variant(name, values) if name.is_empty() => json!({ "#tup": all(values) }),
-        Value::Variant(name, values) => match values.as_slice() {
-            [one] => json!({ "tag": name, "value": self::value(one) }),
-            several => json!({ "tag": name, "value": { "#tup": all(several) } }),
-        },
     }
+
+    /// The moment as a state of a trace.
+    fn state(&self, index: u32, maps: &MapFields) -> Json {
+        let phases: Vec<Json> = (1..).zip(&self.phases).map(|(n, it)| pair(n, json!(it))).collect();
+        let nodes: Vec<Json> =
+            (1..).zip(&self.nodes).map(|(n, state)| pair(n, maps.value(state, ""))).collect();
+        let transit = |Transit { from, to, message }: &Transit| {
+            let message = self::message(message, maps);
+            json!({ "from": from, "to": to, "message": message })
+        };
+        json!({
+            "#meta": { "index": index },
+            "action": self.action,
+            "phase": { "#map": phases },
+            "nodes": { "#map": nodes },
+            "network": self.network.iter().map(transit).collect::<Vec<Json>>(),
+        })
+    }
+}
+
+/// What a map holds for a node.
+fn pair(node: u32, held: Json) -> Json {
+    json!([node, held])
+}
+
+/// The fields that are maps. The text of an empty map is that of an empty set, so only other states
+/// of the trace tell what it is.
+#[derive(Default)]
+struct MapFields(BTreeSet<String>);
+
+impl MapFields {
+    /// Find the maps in a value, which is at this path.
+    fn find(&mut self, value: &Value, path: &str) {
+        match value {
+            Value::Atom(_) => {}
+            Value::List(values) | Value::Set(values) | Value::Variant(_, values) => {
+                values.iter().for_each(|value| self.find(value, path));
+            }
+            Value::Map(pairs) => {
+                self.0.insert(path.to_owned());
+                pairs.iter().for_each(|(_, held)| self.find(held, path));
+            }
+            Value::Record(_, fields) => {
+                fields.iter().for_each(|(name, held)| self.find(held, &format!("{path}.{name}")));
+            }
+        }
+    }
+
+    /// A value at this path in ITF. A name with values is a variant, and so is a name alone.
+    fn value(&self, value: &Value, path: &str) -> Json {
+        let all =
+            |values: &[Value]| values.iter().map(|it| self.value(it, path)).collect::<Vec<Json>>();
+        match value {
+            Value::Atom(text) if is_name(text) => variant(text, json!({ "#tup": [] })),
+            Value::Atom(text) => atom(text),
+            Value::List(values) => json!(all(values)),
+            Value::Set(values) if values.is_empty() && self.0.contains(path) => {
+                json!({ "#map": [] })
+            }
+            Value::Set(values) => json!({ "#set": all(values) }),
+            Value::Map(pairs) => {
+                let pairs: Vec<Json> = pairs
+                    .iter()
+                    .map(|(key, held)| json!([self.value(key, path), self.value(held, path)]))
+                    .collect();
+                json!({ "#map": pairs })
+            }
+            Value::Record(_, fields) => {
+                let fields = fields.iter().map(|(name, held)| {
+                    (name.clone(), self.value(held, &format!("{path}.{name}")))
+                });
+                Json::Object(fields.collect::<Map<String, Json>>())
+            }
+            Value::Variant(name, values) if name.is_empty() => json!({ "#tup": all(values) }),
+            Value::Variant(name, values) => match values.as_slice() {
+                [one] => variant(name, self.value(one, path)),
+                several => variant(name, json!({ "#tup": all(several) })),
+            },
+        }
+    }
+}
+
+/// A message in ITF: a variant, whatever its content is.
+fn message(value: &Value, maps: &MapFields) -> Json {
+    let written = maps.value(value, "message");
+    match value {
+        Value::Record(name, _) => variant(name, written),
+        // A text that is no value begins with a name all the same.
+        Value::Atom(text) if !is_name(text) => {
+            let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+            variant(&text[..end], json!(text))
+        }
+        _ => written,
+    }
+}
+
+fn variant(tag: &str, value: Json) -> Json {
+    json!({ "tag": tag, "value": value })
+}
+
+/// Whether the text is the name of a variant, as `None` is.
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_uppercase())
+        && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 fn atom(text: &str) -> Json {
@@ -133,7 +234,7 @@ mod tests {
 
     #[test]
     fn values_are_written_as_the_format_says() {
-        let of = |text: &str| value(&Value::read(text));
+        let of = |text: &str| MapFields::default().value(&Value::read(text), "");
         assert_eq!(of("7"), json!(7));
         assert_eq!(of("18446744073709551615"), json!({ "#bigint": "18446744073709551615" }));
         assert_eq!(of("9007199254740992"), json!({ "#bigint": "9007199254740992" }));
@@ -142,6 +243,26 @@ mod tests {
         assert_eq!(of("{1: [2]}"), json!({ "#map": [[1, [2]]] }));
         assert_eq!(of("(1, 2)"), json!({ "#tup": [1, 2] }));
         assert_eq!(of("Some(1)"), json!({ "tag": "Some", "value": 1 }));
-        assert_eq!(of("A { b: None }"), json!({ "b": "None" }));
+        let none = json!({ "tag": "None", "value": { "#tup": [] } });
+        assert_eq!(of("A { b: None }"), json!({ "b": none }));
+        assert_eq!(of("3.1"), json!("3.1"));
+    }
+
+    #[test]
+    fn a_message_is_a_variant() {
+        let of = |text: &str| message(&Value::read(text), &MapFields::default());
+        assert_eq!(of("Reply"), json!({ "tag": "Reply", "value": { "#tup": [] } }));
+        assert_eq!(of("Reply { n: 1 }"), json!({ "tag": "Reply", "value": { "n": 1 } }));
+        assert_eq!(of("Failed(2)"), json!({ "tag": "Failed", "value": 2 }));
+        let text = "Failed(2) arbiter 3";
+        assert_eq!(of(text), json!({ "tag": "Failed", "value": text }));
+    }
+
+    #[test]
+    fn an_empty_map_is_a_map_if_the_field_is_one_elsewhere() {
+        let mut maps = MapFields::default();
+        maps.find(&Value::read("A { late: {1: (2, 3)}, gone: {1} }"), "");
+        let empty = maps.value(&Value::read("A { late: {}, gone: {} }"), "");
+        assert_eq!(empty, json!({ "late": { "#map": [] }, "gone": { "#set": [] } }));
     }
 }

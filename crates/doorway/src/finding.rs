@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::checking::{CheckOutcome, Stop, rate};
 use crate::commands::list::channel;
 use crate::failure::NotExhausted;
+use crate::group_args::Arrangement;
 use crate::table::Table;
 use crate::wrap;
 
@@ -22,6 +23,8 @@ use crate::wrap;
 pub(crate) struct Finding {
     pub(crate) info: &'static Info,
     pub(crate) case: Case,
+    /// What was chosen for the group.
+    arrangement: Arrangement,
     /// How often each requesting node asks.
     pub(crate) acquires: u32,
     pub(crate) checked: CheckOutcome,
@@ -41,6 +44,8 @@ pub(crate) struct Counterexample {
 pub(crate) struct Record<'a> {
     algorithm: &'static str,
     n: u32,
+    /// What was chosen for the group, such as its quorums, and how its token begins.
+    arrangement: &'a Arrangement,
     acquires: Value,
     channel: &'static str,
     withdraw: bool,
@@ -62,24 +67,24 @@ pub(crate) struct Record<'a> {
 }
 
 impl Finding {
-    /// The result of a check; `options` describe the group in the script of a counterexample.
+    /// The result of a check.
     pub(crate) fn new(
         info: &'static Info,
         case: Case,
         acquires: u32,
         checked: CheckOutcome,
-        options: &str,
+        arrangement: Arrangement,
     ) -> anyhow::Result<Self> {
         if let Verdict::Unconfirmed { steps } = checked.report.verdict {
             return Err(NotExhausted(unconfirmed(steps)).into());
         }
-        let mut finding = Self { info, case, acquires, checked, story: None };
-        finding.story = finding.counterexample(options)?;
+        let mut finding = Self { info, case, arrangement, acquires, checked, story: None };
+        finding.story = finding.counterexample()?;
         Ok(finding)
     }
 
     /// The counterexample, if there is one.
-    fn counterexample(&self, options: &str) -> anyhow::Result<Option<Counterexample>> {
+    fn counterexample(&self) -> anyhow::Result<Option<Counterexample>> {
         let Verdict::Violated { trace, cycle, violation } = &self.checked.report.verdict else {
             return Ok(None);
         };
@@ -88,6 +93,7 @@ impl Finding {
         let (size, channel) = (self.case.group.size(), channel(self.case.channel));
         let history = self.case.history.map(|history| format!(" history={}", history.name()));
         let history = history.unwrap_or_default();
+        let options = self.arrangement.script_options();
         let setup = format!("{name} n={size} channel={channel}{options}{history}");
         let comment = format!("violated: {}.", self.violated().unwrap_or_default());
         let played = script::run(&script::compose(&comment, &setup, &trace, &cycle))?;
@@ -181,6 +187,7 @@ impl Finding {
         Record {
             algorithm: self.info.name,
             n: self.case.group.size(),
+            arrangement: &self.arrangement,
             acquires: if forever { json!("forever") } else { json!(self.acquires) },
             channel: channel(self.case.channel),
             withdraw: self.case.withdrawing,
@@ -269,8 +276,11 @@ impl Finding {
         };
         let channel = channel(self.case.channel);
         let nodes = if size == 1 { "node" } else { "nodes" };
-        let name = self.info.name;
-        format!("{name}, {size} {nodes}, {who} {asks}, {channel} channels, {}", self.troubles())
+        let (name, chosen) = (self.info.name, self.arrangement.clauses());
+        format!(
+            "{name}, {size} {nodes}{chosen}, {who} {asks}, {channel} channels, {}",
+            self.troubles()
+        )
     }
 
     /// The faults that may happen.
@@ -330,16 +340,46 @@ impl Finding {
             return format!("{run} a run");
         }
         let share = |messages: u64| messages as f64 / entries as f64;
+        let claimed = if self.arrangement.is_one_pass() {
+            self.claim_with_one_pass(entries)
+        } else {
+            self.claim()
+        };
+        format!("{run} a run, {} an entry; claimed: {claimed}", range(share(least), share(most)))
+    }
+
+    /// The messages of an entry that are claimed.
+    fn claim(&self) -> String {
         let claim = &self.info.messages;
         let group = &self.case.group;
         let value = |formula: &Formula| short((formula.of)(group));
-        let claimed = if claim.least.text == claim.most.text {
-            format!("{} = {}", claim.least.text, value(&claim.least))
-        } else {
-            let (least, most) = (value(&claim.least), value(&claim.most));
-            format!("{} .. {} = {least} to {most}", claim.least.text, claim.most.text)
-        };
-        format!("{run} a run, {} an entry; claimed: {claimed}", range(share(least), share(most)))
+        if claim.least.text == claim.most.text {
+            return format!("{} = {}", claim.least.text, value(&claim.least));
+        }
+        let (least, most) = (value(&claim.least), value(&claim.most));
+        format!("{} .. {} = {least} to {most}", claim.least.text, claim.most.text)
+    }
+
+    /// The messages of a run that are claimed if one pass makes the token.
+    ///
+    /// In the pass, a node asks once at most, which costs 2(N-1) messages. The node that makes the
+    /// token enters with it. All other entries cost what they cost in the token algorithm.
+    fn claim_with_one_pass(&self, entries: u64) -> String {
+        let group = &self.case.group;
+        let askers = self.case.acquires.iter().filter(|(times, _)| *times > 0).count();
+        let pass = 2.0 * f64::from(group.size() - 1);
+        let others = (entries - 1) as f64;
+        let claim = &self.info.messages;
+        let least = pass + others * (claim.least.of)(group);
+        let most = pass * askers as f64 + others * (claim.most.of)(group);
+        format!(
+            "{} to {} a run, for a node's request in the pass costs up to 2(N-1) = {}, and an \
+             entry with the token {}",
+            short(least),
+            short(most),
+            short(pass),
+            self.claim()
+        )
     }
 }
 

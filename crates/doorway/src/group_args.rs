@@ -1,5 +1,6 @@
 //! The arguments that describe a group of nodes.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -9,6 +10,7 @@ use doorway_core::{
     Graph, Group, GroupError, Info, Kind, MAX_NODES, Needs, NodeId, NodeSet, Shape, Wiring, quorums,
 };
 use doorway_lab::AnyAlgorithm;
+use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::names;
@@ -87,8 +89,8 @@ impl ShapeArgs {
         self.quorums.as_ref().and_then(quorums::Plan::size)
     }
 
-    /// The choices as options of a script's `run` command, each after a blank.
-    pub(crate) fn script_options(&self, size: usize) -> String {
+    /// What was chosen, under the names that options of a script's `run` command have.
+    fn choices(&self, size: usize) -> Vec<(&'static str, String)> {
         let list = |items: Vec<String>| items.join(",");
         let weights = self.weights.as_ref();
         let weights = weights.map(|all| list(all.iter().map(u32::to_string).collect()));
@@ -105,10 +107,44 @@ impl ShapeArgs {
             ("graph", self.graph.as_ref().and_then(|graph| graph.script_option(size))),
             ("initiators", initiators),
         ];
-        let given = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| format!(" {name}={value}")).collect::<Vec<_>>().concat()
+        options.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
+
+/// What was chosen for a group of nodes, in the words of its readers: people, scripts and programs.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(crate) struct Arrangement(BTreeMap<&'static str, String>);
+
+impl Arrangement {
+    /// What was chosen for a group of `size` nodes.
+    pub(crate) fn new(shape: &ShapeArgs, begin: BeginArgs, size: usize) -> Self {
+        let one_pass = begin.is_one_pass().then(|| ("begin", ONE_PASS.to_owned()));
+        Self(shape.choices(size).into_iter().chain(one_pass).collect())
+    }
+
+    /// Whether one pass of `ricart-agrawala` makes the token.
+    pub(crate) fn is_one_pass(&self) -> bool {
+        self.0.contains_key("begin")
+    }
+
+    /// The choices as options of a script's `run` command, each after a blank.
+    pub(crate) fn script_options(&self) -> String {
+        self.0.iter().map(|(name, value)| format!(" {name}={value}")).collect()
+    }
+
+    /// The choices as parts of a sentence, each after a comma.
+    pub(crate) fn clauses(&self) -> String {
+        let clause = |(name, value): (&&str, &String)| match *name {
+            "begin" => ", token by one pass".to_owned(),
+            name => format!(", {name} {value}"),
+        };
+        self.0.iter().map(clause).collect()
+    }
+}
+
+/// The name of the start in which one pass of `ricart-agrawala` makes the token.
+const ONE_PASS: &str = "one-pass";
 
 /// How a token algorithm begins.
 #[derive(Args, Clone, Copy, Debug)]
@@ -125,6 +161,7 @@ pub(crate) struct BeginArgs {
 pub(crate) enum TokenOrigin {
     #[value(name = "node-1")]
     NodeOne,
+    #[value(name = ONE_PASS)]
     OnePass,
 }
 
@@ -149,11 +186,6 @@ impl BeginArgs {
     /// Whether one pass of `ricart-agrawala` makes the token.
     pub(crate) fn is_one_pass(self) -> bool {
         self.begin == Some(TokenOrigin::OnePass)
-    }
-
-    /// The choice as an option of a script's `run` command, after a blank.
-    pub(crate) fn script_option(self) -> &'static str {
-        if self.is_one_pass() { " begin=one-pass" } else { "" }
     }
 }
 

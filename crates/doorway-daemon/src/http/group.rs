@@ -130,6 +130,9 @@ impl From<GroupLocks> for LockList {
 pub(crate) struct GroupReport {
     /// The status of each member that answered. The node that was asked comes first.
     nodes: Vec<FullStatus>,
+    /// How the members are arranged for the locks of each rule that arranges them, as the asked
+    /// node has it: one line for each rule.
+    arranged: Vec<String>,
     /// The members that the asked node cannot reach, and for how long.
     away: Vec<Absent>,
     /// The names of the members that did not answer in time.
@@ -234,5 +237,6 @@ pub(crate) async fn record(
 )]
 pub(crate) async fn group(State(api): State<Api>) -> axum::Json<GroupReport> {
     let GroupStatus { nodes, away, silent } = api.service.group().await;
-    axum::Json(GroupReport { nodes, away, silent })
+    let arranged = api.service.node().arrangements();
+    axum::Json(GroupReport { nodes, arranged, away, silent })
 }

@@ -4,6 +4,8 @@ use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use doorway_protocol::{LedgerTrouble, MembersReport, MembersRequest};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::api::{Api, Problems};
 use super::gate::Caller;
@@ -14,13 +16,24 @@ use crate::service::FullStatus;
 /// The content type of the metrics.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// The status of a node, and how the rules for locks arrange the members.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct StatusView {
+    #[serde(flatten)]
+    status: FullStatus,
+    /// How the members are arranged for the locks of each rule that arranges them, one line for
+    /// each, as in ``locks `orders/*`: maekawa, quorums grid``. Empty if no rule does.
+    arranged: Vec<String>,
+}
+
 /// Get the status of the node.
 #[utoipa::path(
     get, path = "/v1/status", operation_id = "status", tag = "node",
-    responses((status = 200, description = "The status of the node.", body = FullStatus), Problems),
+    responses((status = 200, description = "The status of the node.", body = StatusView), Problems),
 )]
-pub(crate) async fn status(State(api): State<Api>) -> axum::Json<FullStatus> {
-    axum::Json(api.service.full_status())
+pub(crate) async fn status(State(api): State<Api>) -> axum::Json<StatusView> {
+    let (status, arranged) = (api.service.full_status(), api.service.node().arrangements());
+    axum::Json(StatusView { status, arranged })
 }
 
 /// Get the members of a group that agrees on them.

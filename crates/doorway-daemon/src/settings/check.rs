@@ -24,12 +24,29 @@ pub(super) struct Lines {
     pub(super) tls: bool,
 }
 
-/// A rule for locks, with its line.
+/// A rule for locks, with its lines.
 pub(super) struct LockLine {
     pub(super) pattern: String,
+    /// The line of its `names`.
     pub(super) line: Option<usize>,
+    /// The line of its algorithm.
+    pub(super) algorithm: Option<usize>,
+    /// The lines of the keys that arrange the members.
+    pub(super) arrangement: Vec<usize>,
     /// Whether its algorithm is that of all other locks, whose mistakes are reported once.
     pub(super) inherited: bool,
+}
+
+impl LockLine {
+    /// The line on which a rule is wrong, as far as the mistake tells.
+    fn of(&self, error: &RuleError) -> Option<usize> {
+        let wrong = match (error, self.arrangement.as_slice()) {
+            (RuleError::Unknown(_) | RuleError::NotServed(_), _) => self.algorithm,
+            (_, [only]) => Some(*only),
+            _ => None,
+        };
+        wrong.or(self.line)
+    }
 }
 
 impl Lines {
@@ -103,7 +120,7 @@ fn one(diagnostics: &Diagnostics, config: &Config, lines: &Lines, mistake: &Mist
             if lock.is_some_and(|lock| lock.inherited) {
                 return;
             }
-            let line = lock.map_or(lines.algorithm, |lock| lock.line);
+            let line = lock.map_or(lines.algorithm, |lock| lock.of(error));
             let what = lock.map_or_else(|| error.to_string(), |_| what);
             let what = what.split_once("; ").map_or(what.as_str(), |(what, _)| what);
             diagnostics.wrong(line, what, rule_remedy(error, remedy));

@@ -179,32 +179,40 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         let names = section.text("names");
         let permits = section.count("permits") as u32;
         let algorithm = section.text("algorithm");
-        let arrangement = arrangement(&section);
+        let (arrangement, arranged) = arrangement(&section);
         let inherited = algorithm.is_none() && permits == 1 && arrangement.is_default();
         // Only one algorithm serves permits, so it need not be named.
         let default = if permits > 1 { "raymond-k" } else { &config.algorithm };
+        let algorithm_line = algorithm.as_ref().and_then(|at| at.line);
         let algorithm = algorithm.map_or_else(|| default.to_owned(), |at| at.value);
         let Some(Located { line, value: pattern }) = names else { continue };
         if pattern.starts_with('%') {
             let what = format!("names that begin with `%` belong to the node: `{pattern}`");
             top.diagnostics.wrong(line, what, "begin the name with another character");
         }
-        lines.locks.push(LockLine { pattern: pattern.clone(), line, inherited });
+        lines.locks.push(LockLine {
+            pattern: pattern.clone(),
+            line,
+            algorithm: algorithm_line,
+            arrangement: arranged,
+            inherited,
+        });
         config.rules.push(RuleConfig { pattern, algorithm, permits, arrangement });
     }
 }
 
-/// How a `[[lock]]` arranges the members.
-fn arrangement(section: &Section<'_, '_>) -> Arrangement {
-    let mut arrangement = Arrangement::default();
+/// How a `[[lock]]` arranges the members, and the lines that say so.
+fn arrangement(section: &Section<'_, '_>) -> (Arrangement, Vec<usize>) {
+    let (mut arrangement, mut lines) = (Arrangement::default(), Vec::new());
     for key in Arrangement::KEYS {
         let Some(Located { line, value }) = section.text_or_count(key) else { continue };
+        lines.extend(line);
         if let Err(why) = arrangement.set(key, &value) {
             let (what, remedy) = why.split_once("; ").unwrap_or((&why, ""));
             section.diagnostics.wrong(line, format!("`{key}`: {what}"), remedy);
         }
     }
-    arrangement
+    (arrangement, lines)
 }
 
 fn unix(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Option<Socket> {

@@ -9,6 +9,7 @@ use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
 use super::codec::WorldCodec;
 use super::pack::{PackedModel, SearchTargets};
 use super::tables::Tables;
+use super::{Case, Progress, Report, Verdict};
 use crate::simulate::Dice;
 use crate::{AnyAlgorithm, FOREVER, Limits, World};
 
@@ -184,4 +185,39 @@ fn a_copy_that_is_behind_does_not_find_what_it_lacks() {
     let behind = |name| algorithms::with(name, FallBehind).expect("a name of the list");
     let places = ALL.iter().filter(|entry| behind(entry.info.name)).count();
     assert!(places > 0, "in no algorithm does the first step send nothing");
+}
+
+/// What a settled search finds with this number of threads, without the bytes that it took.
+fn settled_search(case: &Case, threads: usize) -> Report {
+    let case = Case { threads, ..case.clone() };
+    let mut report = case.run(&mut |_| true);
+    report.progress = Progress { bytes: 0, ..report.progress };
+    report
+}
+
+/// Threads meet worlds in different orders, and each has caches of its own; what is found does not
+/// depend on it.
+#[test]
+fn a_settled_search_finds_the_same_with_any_number_of_threads() {
+    let names = ["ricart-agrawala", "carvalho-roucairol", "suzuki-kasami", "naimi-trehel"];
+    let case = |name: &str, size: usize, shape: &Shape| {
+        let algorithm = AnyAlgorithm::named(name).expect("a name of the list");
+        let group = algorithm.info().group(size, shape).expect("a group");
+        Case::new(algorithm, group, FOREVER)
+    };
+    for name in names {
+        let case = case(name, 3, &Shape::default());
+        let alone = settled_search(&case, 1);
+        assert_eq!(alone.verdict, Verdict::Holds, "{name}");
+        assert!(alone.waiting.is_some() && alone.progress.states > 300, "{name}: {alone:?}");
+        for threads in [2, 3] {
+            assert_eq!(settled_search(&case, threads), alone, "{name} on {threads} threads");
+        }
+    }
+    let wrong = case("maekawa-sequential-self-first", 3, &Shape::default());
+    let alone = settled_search(&wrong, 1);
+    assert!(matches!(alone.verdict, Verdict::Violated { .. }), "{alone:?}");
+    for threads in [2, 3] {
+        assert_eq!(settled_search(&wrong, threads), alone, "{threads} threads");
+    }
 }

@@ -7,6 +7,7 @@ mod checked;
 mod contributing;
 mod counts;
 mod diagram;
+mod itf;
 mod lamport_mutex;
 mod papers;
 mod pictures;

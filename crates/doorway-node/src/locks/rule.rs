@@ -161,22 +161,17 @@ impl Rule {
     }
 }
 
+/// Why an algorithm is not served, after a comma, if there is a reason to tell.
+fn why_not_served(name: &str) -> String {
+    let entry = algorithms::ALL.iter().find(|entry| entry.info.name == name);
+    let why = entry.and_then(|entry| entry.info.why_not_served());
+    why.map_or_else(String::new, |why| format!(", because {why}"))
+}
+
 /// The names of all algorithms that a node can serve locks with.
 pub fn served() -> Vec<&'static str> {
     let served = algorithms::ALL.iter().filter(|entry| entry.info.served);
     served.map(|entry| entry.info.name).collect()
-}
-
-/// Why an algorithm that is right is not served.
-fn why_not_served(name: &str) -> &'static str {
-    match name {
-        "le-lann" => ", because its token travels for ever, also while nobody wants a lock",
-        "maekawa-heir" => {
-            ", because in a service the change of views deals with crashes, so `maekawa` does the \
-             same"
-        }
-        _ => "",
-    }
 }
 
 /// Finds how to begin the algorithm of a name.

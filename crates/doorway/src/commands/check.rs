@@ -22,7 +22,7 @@ use crate::checking::{self, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
 use crate::finding::{Counterexample, Finding, Record};
-use crate::group_args::{BeginArgs, ShapeArgs};
+use crate::group_args::{Arrangement, BeginArgs, ShapeArgs};
 use crate::names;
 use crate::pages;
 use crate::rerun::{quoted, with_option};
@@ -141,8 +141,8 @@ impl Args {
             Some(file) => checking::resume(&case, file, self.case.memory, interrupt)?,
             None => checking::check(&case, self.case.memory, interrupt),
         };
-        let options = self.shape.script_options(self.size()) + self.begin.script_option();
-        Finding::new(&entry.info, case, self.case.acquires(), checked, &options)
+        let arrangement = Arrangement::new(&self.shape, self.begin, self.size());
+        Finding::new(&entry.info, case, self.case.acquires(), checked, arrangement)
     }
 
     /// Refuse a search in which ever longer channels would take all the time.

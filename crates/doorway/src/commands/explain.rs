@@ -74,6 +74,9 @@ const PICTURE_SIZE: usize = 3;
 struct Explanation {
     #[serde(flatten)]
     row: Row,
+    /// Why a service does not offer the algorithm, if it is right and not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_served: Option<&'static str>,
     idea: String,
     sections: Vec<Section>,
     cost: Vec<Cost>,
@@ -113,15 +116,20 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let header = Header::about(entry);
     let row = Row::new(info);
     let cost = cost(info, &args.groups(info)?);
+    let not_served = info.why_not_served();
     if args.json {
         let Header { idea, sections, .. } = header;
-        return print_json(out, &Explanation { row, idea, sections, cost });
+        return print_json(out, &Explanation { row, not_served, idea, sections, cost });
     }
     part(out, info.name, &format!("{}\n\n{}", info.summary, header.paper))?;
     if let Some(how) = info.refuted {
         part(out, "Refuted", how)?;
     }
     print_assumptions(out, info, &row)?;
+    if let Some(why) = not_served {
+        let text = format!("No `[[lock]]` of a service can name it, because {why}.");
+        part(out, "Not served", &text)?;
+    }
     part(out, "Idea", &header.idea)?;
     for Section { title, text } in &header.sections {
         part(out, title, text)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::print_json;
 use crate::failure::Usage;
-use crate::group_args::{BeginArgs, ShapeArgs, parse_size};
+use crate::group_args::{Arrangement, BeginArgs, ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
 use crate::rerun;
@@ -57,13 +57,17 @@ const ENTRIES: u64 = 10_000;
 struct Outcome {
     #[serde(flatten)]
     report: Report,
+    /// What was chosen for the group, such as its quorums, and how its token begins.
+    arrangement: Arrangement,
     events_per_second: f64,
 }
 
 /// Run the simulation and print the figures. A violation is a failure.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let info = &args.algorithm.info;
-    let group = args.shape.group(info, args.shape.size(args.nodes, NODES))?;
+    let size = args.shape.size(args.nodes, NODES);
+    let group = args.shape.group(info, size)?;
+    let arrangement = Arrangement::new(&args.shape, args.begin, size);
     let traffic = args.run.traffic()?;
     let entries = args.entries.unwrap_or_else(|| traffic.entries(ENTRIES));
     let options = args.run.options(&traffic, info, group, entries);
@@ -71,9 +75,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let events_per_second = report.events as f64 / seconds.max(1e-9);
     let violation = report.violation.clone();
     if args.json {
-        print_json(out, &Outcome { report, events_per_second })?;
+        print_json(out, &Outcome { report, arrangement, events_per_second })?;
     } else {
-        print_report(out, &report, events_per_second)?;
+        print_report(out, &report, &arrangement, events_per_second)?;
     }
     if let Some(violation) = violation {
         out.flush()?;
@@ -93,10 +97,15 @@ fn timed(algorithm: AnyAlgorithm, options: Options) -> Result<(Report, f64), Usa
     Ok((run.report(), begin.elapsed().as_secs_f64()))
 }
 
-fn print_report(out: &mut dyn Write, report: &Report, rate: f64) -> anyhow::Result<()> {
+fn print_report(
+    out: &mut dyn Write,
+    report: &Report,
+    arrangement: &Arrangement,
+    rate: f64,
+) -> anyhow::Result<()> {
     let r = report;
     let optional = |value: Option<f64>| value.map_or("-".to_owned(), short);
-    let heading = format!("{}, N = {}, seed {}", r.algorithm, r.n, r.seed);
+    let heading = format!("{}, N = {}{}, seed {}", r.algorithm, r.n, arrangement.clauses(), r.seed);
     writeln!(out, "{heading}: {} entries in {} message delays\n", r.entries, short(r.time))?;
     let mut table = Table::new(std::iter::empty());
     let messages = format!("{} ± {}", short(r.messages_per_entry), short(r.messages_ci));

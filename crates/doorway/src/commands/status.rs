@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let answer = query.answer(SessionMachine::status)?;
     let Answer::Status(status) = answer else { return Err(unexpected_answer().into()) };
     let members = members(&mut query, &status)?;
-    let arranged = arranged(&mut query, &status)?;
+    let arranged = arranged(&mut query)?;
     let ledger = ledger(&mut query)?;
     let report = StatusReport { node: &status, ledger, agreed: members.as_deref(), arranged };
     if args.json { print_json(out, &report) } else { print(out, &report) }
@@ -74,8 +74,8 @@ fn members(query: &mut Query, status: &NodeStatus) -> Result<Option<Box<MembersR
 }
 
 /// How the rules for locks arrange the members.
-fn arranged(query: &mut Query, status: &NodeStatus) -> Result<Vec<String>, Exit> {
-    if status.scope != Scope::Cluster || !query.knows_members() {
+fn arranged(query: &mut Query) -> Result<Vec<String>, Exit> {
+    if !query.knows_members() {
         return Ok(Vec::new());
     }
     match query.answer(|machine, now| machine.members(now, MembersRequest::Arranged))? {

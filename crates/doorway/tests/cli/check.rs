@@ -72,9 +72,10 @@ fn a_check_without_an_end_is_never_shown_as_one_that_holds() {
     assert_eq!((&found["overtaking"], &found["messages"]), (&Value::Null, &Value::Null));
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "acquires",
     "algorithm",
+    "arrangement",
     "channel",
     "cycle",
     "depth",
@@ -299,7 +300,54 @@ fn only_the_search_that_was_kept_goes_on() {
 #[test]
 fn a_token_that_one_pass_makes_can_be_checked_with_endless_requests() {
     let line = "check naimi-trehel -n 3 --acquires forever --begin one-pass";
-    assert!(answer(line).starts_with("holds: naimi-trehel, 3 nodes, each asks forever"));
+    let opening = "holds: naimi-trehel, 3 nodes, token by one pass, each asks forever";
+    assert!(answer(line).starts_with(opening));
     let reason = refusal("check suzuki-kasami -n 3 --acquires forever --begin one-pass");
     assert!(reason.contains("requests pile up") && reason.contains("--acquires 2"), "{reason}");
+}
+
+/// What was chosen for the group is in the first line and in the JSON.
+#[test]
+fn a_verdict_says_for_which_arrangement_it_holds() {
+    let line = "check maekawa --quorums 1,2,3;2,3;3 --acquires 1";
+    assert!(
+        answer(line).starts_with("holds: maekawa, 3 nodes, quorums 1,2,3;2,3;3, each asks once")
+    );
+    assert_eq!(json(line)["arrangement"], serde_json::json!({ "quorums": "1,2,3;2,3;3" }));
+    let line = "check suzuki-kasami -n 3 --topology ring --begin one-pass --acquires 1";
+    let opening = "holds: suzuki-kasami, 3 nodes, token by one pass, topology ring, each asks once";
+    let text = answer(line);
+    assert!(text.starts_with(opening), "{text}");
+    let chosen = serde_json::json!({ "begin": "one-pass", "topology": "ring" });
+    assert_eq!(json(line)["arrangement"], chosen);
+    assert_eq!(json("check central -n 2")["arrangement"], serde_json::json!({}));
+    let usual = "check suzuki-kasami -n 2 --begin node-1";
+    assert!(answer(usual).starts_with("holds: suzuki-kasami, 2 nodes, each asks twice"));
+}
+
+/// The claim of a token algorithm does not count the pass that makes the token, so with the pass
+/// there is another claim, and every run keeps it.
+#[test]
+fn the_messages_of_a_pass_are_part_of_the_claim() {
+    let text = answer("check suzuki-kasami -n 3 --acquires 1 --begin one-pass");
+    let claim = "claimed: 4 to 18 a run, for a node's request in the pass costs up to 2(N-1) = 4";
+    let whole = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(whole.contains(claim), "{text}");
+    let tokens = ["ricart-agrawala-token", "suzuki-kasami", "naimi-trehel", "raymond-tree"];
+    for name in tokens {
+        for group in ["-n 2 --acquires 2", "-n 3 --acquires 1", "-n 3 --requesters 1,3"] {
+            let line = format!("check {name} {group} --begin one-pass");
+            let text = answer(&line).split_whitespace().collect::<Vec<_>>().join(" ");
+            let (_, claimed) = text.split_once("claimed: ").expect("a claim");
+            let mut numbers = claimed.split(" a run").next().expect("a range").split(" to ");
+            let mut number = || numbers.next().and_then(|text| text.parse::<f64>().ok());
+            let (low, high) = (number().expect("a number"), number().expect("a number"));
+            let found = &json(&line)["messages"];
+            let (least, most) = (found["least"].as_f64(), found["most"].as_f64());
+            let kept = least.is_some_and(|it| it >= low) && most.is_some_and(|it| it <= high);
+            assert!(kept, "{line}: {found}, claimed {low} to {high}");
+            // The claim of the token algorithm alone would be wrong: the test could fail.
+            assert!(low > 0.0, "{line}");
+        }
+    }
 }

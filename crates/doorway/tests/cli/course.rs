@@ -96,23 +96,126 @@ fn every_command_of_the_tables_works() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// The sections of Raynal's book that are about a system, each of which has a row.
-const RAYNAL: [&str; 29] = [
-    "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "3.1", "3.2.1", "3.2.2",
-    "3.2.3", "3.2.4", "3.2.5", "3.3", "4.2", "4.3", "4.4", "4.5", "4.6", "5.2", "5.3", "5.4",
-    "5.5", "5.6", "5.7", "6.2", "6.3",
+/// A text that the page goes through: the heading of its part, what has a row, in the order of the
+/// text, and the sections that the page says have none.
+struct SourceText {
+    heading: &'static str,
+    rows: &'static [&'static str],
+    without: &'static [&'static str],
+}
+
+/// Every section of every text, and every title of the slides.
+const TEXTS: [SourceText; 5] = [
+    SourceText {
+        heading: "Mühl",
+        rows: &[
+            "Mutual exclusion",
+            "Requirements",
+            "Solutions for centralized systems",
+            "Centralized solution",
+            "Broadcast algorithm",
+            "Improvement by Ricart and Agrawala",
+            "Optimization of Roucairol and Carvalho",
+            "Better algorithms?",
+            "Quorum-based algorithms",
+            "Mesh algorithm",
+            "Basic idea of deadlock avoidance",
+            "Triangular arrangement",
+            "Solution for load balancing",
+            "Minimal arrangement",
+            "Exemplary minimal arrangements",
+            "Majority-based approaches",
+            "Simple token ring",
+            "Token-based solution",
+            "Solution with a ring",
+            "Solution with complete mesh",
+            "Lift algorithm",
+            "Message complexity per access",
+            "Exam question 1",
+            "Exam question 2",
+            "Exam questions 3 and 4",
+            "Exam question 5",
+            "Exam question 6",
+            "Exam question 7",
+            "Exam question 8",
+        ],
+        without: &[],
+    },
+    SourceText {
+        heading: "Carvalho and Roucairol 1983",
+        rows: &["the algorithm", "response:", "response: Table I", "note 4", "appendix:"],
+        without: &[],
+    },
+    SourceText {
+        heading: "Maekawa 1985",
+        rows: &[
+            "2,",
+            "3,",
+            "3, figure 1",
+            "4,",
+            "5, the example and figure 2",
+            "6.1,",
+            "6.2,",
+            "6.3,",
+            "7,",
+            "7, Method 1",
+            "7, Method 2",
+            "8.1, light demand, Table I",
+            "8.1, Table II",
+            "8.2,",
+            "9,",
+            "9, Table III",
+            "10,",
+        ],
+        without: &["1", "11"],
+    },
+    SourceText {
+        heading: "Raymond 1989",
+        rows: &["2,", "3,", "4,", "5.1,", "5.2,", "5.3,", "5.4,", "6.1,", "6.2 and 6.3,", "7,"],
+        without: &["1", "8"],
+    },
+    SourceText {
+        heading: "Raynal 1986",
+        rows: &[
+            "1.2.1 ", "1.2.2 ", "1.2.3 ", "1.2.4 ", "2.2 ", "2.3 ", "2.4 ", "2.5 ", "2.6 ", "2.7 ",
+            "2.8 ", "2.9 ", "2.10 ", "3.1 ", "3.2.1 ", "3.2.2 ", "3.2.3 ", "3.2.4 ", "3.2.5 ",
+            "3.3.1 ", "3.3.2 ", "4.2 ", "4.3 ", "4.4 ", "4.5 ", "4.6 ", "5.2 ", "5.3 ", "5.4 ",
+            "5.5 ", "5.6 ", "5.7 ", "6.2 ", "6.3 ",
+        ],
+        without: &["1.1", "1.3", "2.1", "4.1", "5.1", "6.1"],
+    },
 ];
 
+/// The part of the page with this heading.
+fn part(heading: &str) -> &'static str {
+    let (_, part) = PAGE.split_once(&format!("\n## {heading}")).expect("a part about the text");
+    part.split("\n## ").next().unwrap_or(part)
+}
+
 #[test]
-fn every_system_of_the_book_has_a_row() {
-    let (_, part) = PAGE.split_once("## Raynal 1986").expect("a part about the book");
-    let part = part.split("\n## ").next().unwrap_or(part);
-    for section in RAYNAL {
-        let row = format!("| {section} ");
-        assert!(part.lines().any(|line| line.starts_with(&row)), "section {section}");
+fn every_section_and_every_slide_of_every_text_has_its_row() {
+    for SourceText { heading, rows, without } in TEXTS {
+        let part = part(heading);
+        let mut lines = part.lines();
+        for row in rows {
+            let opening = format!("| {row}");
+            assert!(lines.any(|line| line.starts_with(&opening)), "{heading}: {row}");
+        }
+        let (opening, _) = part.split_once("\n| ").expect("a table");
+        for section in without {
+            let words = opening.split(|c: char| !c.is_ascii_digit() && c != '.');
+            let named = words.into_iter().any(|word| word.trim_end_matches('.') == *section);
+            assert!(named, "{heading}: section {section}");
+        }
+        // Each row has a command, or belongs to the row above that has one.
+        let table = part.lines().filter(|line| line.starts_with("| ")).skip(1);
+        for line in table.filter(|line| !line.starts_with("| size |")) {
+            assert!(line.contains("| `doorway "), "{heading}: {line}");
+        }
     }
     for family in ["by messages", "between threads"] {
-        assert_eq!(part.lines().filter(|line| line.contains(family)).count(), 2, "{family}");
+        let rows = part("Raynal 1986").lines().filter(|line| line.starts_with("| 6."));
+        assert_eq!(rows.filter(|line| line.contains(family)).count(), 2, "{family}");
     }
 }
 

@@ -85,6 +85,26 @@ fn explain_has_every_part_for_every_algorithm() {
     }
 }
 
+/// Whoever wants to use an algorithm that is right but not served learns why it is not.
+#[test]
+fn explain_says_why_an_algorithm_is_not_served() {
+    let list = json("list");
+    let rows = list.as_array().expect("a list");
+    let right = rows.iter().filter(|row| row["refuted"] == false && row["served"] == false);
+    let names: Vec<_> = right.filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["le-lann", "maekawa-heir"]);
+    for (name, why) in names.into_iter().zip(["its token travels for ever", "the change of views"])
+    {
+        let text = answer(&format!("explain {name}"));
+        let (_, part) = text.split_once("\nNot served\n").expect("a part about it");
+        assert!(part.starts_with("  No `[[lock]]` of a service can name it, because "), "{text}");
+        let said = &json(&format!("explain {name}"))["not_served"];
+        assert!(said.as_str().is_some_and(|said| said.contains(why)), "{said}");
+    }
+    assert!(!answer("explain maekawa").contains("Not served"));
+    assert!(json("explain maekawa").get("not_served").is_none());
+}
+
 #[test]
 fn explain_works_formulas_out_for_a_group() {
     let cost = &json("explain ricart-agrawala -n 11")["cost"];

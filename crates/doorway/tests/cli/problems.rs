@@ -100,6 +100,38 @@ fn runs_count_what_happens() {
     }
 }
 
+/// Wherever a ring begins, one privilege is left within as many steps as the explorer says, and it
+/// goes around.
+#[test]
+fn rings_of_four_and_three_states_come_home_in_random_moves() {
+    for ring in ["ring-four-state", "ring-three-state"] {
+        let (mut longest, mut bound) = (0.0_f64, f64::MAX);
+        for (daemon, seeds) in [("central", 1..20), ("distributed", 1..5)] {
+            for seed in seeds {
+                let line = format!("problems run {ring} -n 5 --daemon {daemon} --seed {seed}");
+                let run = json(&line);
+                let count = |what: &str| {
+                    let counts = run["counts"].as_array().expect("an array");
+                    let found = counts.iter().find(|count| count[0] == what);
+                    found.and_then(|count| count[1].as_f64()).unwrap_or_else(|| panic!("{run}"))
+                };
+                let home = count("steps until one privilege is left");
+                bound = count("the most steps until then, in any run");
+                assert!(home <= bound, "{run}");
+                assert!(count("visits of it to each machine since then, at least") > 50.0, "{run}");
+                longest = longest.max(home);
+            }
+        }
+        assert!(longest > 1.0 && bound < 100.0, "{ring}: {longest} of {bound}");
+        let line = format!("problems run {ring} -n 6 --seed 3");
+        assert_eq!(answer(&line), answer(&line), "the same seed, the same run");
+    }
+    // Without the explorer's bound, which large rings have too many states for.
+    let large = answer("problems run ring-three-state -n 40 --steps 10000");
+    assert!(large.contains("steps until one privilege is left"), "{large}");
+    assert!(!large.contains("in any run"), "{large}");
+}
+
 #[test]
 fn wrong_questions_are_told_with_what_would_be_right() {
     for (command, part) in [
@@ -118,7 +150,7 @@ fn wrong_questions_are_told_with_what_would_be_right() {
         ("check ring-k-state -n 100", "try fewer machines"),
         ("show ring-k-state -o x.svg", "ring-k-state has no diagram"),
         ("show ring-k-state -n 5 --states 3", "there is no longest way home"),
-        ("run ring-four-state", "only ring-k-state runs on threads"),
+        ("run ring-four-state --daemon read-write", "do not stabilise; ring-k-state does"),
         ("check", "NAME"),
     ] {
         let said = refusal(&format!("problems {command}"));

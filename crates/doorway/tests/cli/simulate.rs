@@ -39,6 +39,16 @@ fn the_text_says_the_same() {
 }
 
 #[test]
+fn a_run_says_how_its_group_is_arranged() {
+    let line = "simulate suzuki-kasami -n 5 --entries 50 --topology ring --begin one-pass";
+    let text = answer(line);
+    let opening = "suzuki-kasami, N = 5, token by one pass, topology ring, seed 1: 50 entries in ";
+    assert!(text.starts_with(opening), "{text}");
+    let chosen = serde_json::json!({ "begin": "one-pass", "topology": "ring" });
+    assert_eq!(json(line)["arrangement"], chosen);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let line = "simulate maekawa -n 7 --entries 300 --delay exponential:1 --json";
     let run = |seed: u32| timeless(&answer(&format!("{line} --seed {seed}")));

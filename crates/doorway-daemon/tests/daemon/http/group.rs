@@ -76,6 +76,24 @@ fn every_member_tells_its_locks_and_one_that_is_killed_is_away() {
     assert_eq!((names(&all), &all["away"][0]["node"]), (vec!["a", "b"], &json!("n3")));
 }
 
+/// The quorums of one rule, the tree of another, and nothing about a rule that arranges nothing.
+#[test]
+fn a_fixed_group_tells_how_its_members_are_arranged() {
+    let rules = "[[lock]]\nnames = \"orders/*\"\nalgorithm = \"maekawa\"\nquorums = \"grid\"\n\
+                 [[lock]]\nnames = \"builds\"\nalgorithm = \"raymond-tree\"\n\
+                 tree = \"n2=n1, n3=n2\"\n";
+    let group = Group::start(&format!("{rules}{RULES}"));
+    let told = json!([
+        "locks `orders/*`: maekawa, quorums grid",
+        "locks `builds`: raymond-tree, tree n2=n1, n3=n2"
+    ]);
+    for node in &group.nodes {
+        let status = get(node, "/v1/status");
+        assert_eq!((&status["arranged"], &status["members"][0]), (&told, &json!("n1")), "{status}");
+        assert_eq!(get(node, "/v1/group")["arranged"], told);
+    }
+}
+
 #[test]
 fn a_waiting_client_of_another_member_says_whose_answer_it_misses() {
     let group = Group::start(RULES);

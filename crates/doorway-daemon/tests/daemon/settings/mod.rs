@@ -238,32 +238,41 @@ fn members_that_cannot_be_arranged_are_reported_with_their_line() {
         ("algorithm = \"maekawa\"\nquorums = \"gird\"", "7: `quorums`: 'gird' is not a kind of"),
         (
             "algorithm = \"maekawa\"\nquorums = \"a=a; b=b\"",
-            "5: the rule for `x` cannot be used: the quorums of `a` and `b` have no member in \
+            "7: the rule for `x` cannot be used: the quorums of `a` and `b` have no member in \
              common; add a member of one quorum to the other",
         ),
         (
             "algorithm = \"maekawa\"\nquorums = \"a=a,b\"",
-            "5: the rule for `x` cannot be used: `b` is no member; the members are a",
+            "7: the rule for `x` cannot be used: `b` is no member; the members are a",
         ),
         (
             "algorithm = \"weighted-majority\"\nweights = \"a=0\"",
-            "5: the rule for `x` cannot be used: all weights are zero; at least one must be",
+            "7: the rule for `x` cannot be used: all weights are zero; at least one must be",
         ),
         (
             "algorithm = \"raymond-tree\"\ntree = \"a=b, b=a\"",
-            "5: the rule for `x` cannot be used: the tree has a cycle through `b`; give every",
+            "7: the rule for `x` cannot be used: the tree has a cycle through `b`; give every",
         ),
         (
             "algorithm = \"central\"\ncoordinator = \"b\"",
-            "5: the rule for `x` cannot be used: the coordinator `b` is no member; the members are",
+            "7: the rule for `x` cannot be used: the coordinator `b` is no member; the members are",
         ),
         (
             "algorithm = \"lamport\"\ntopology = \"ring\"",
-            "5: the rule for `x` cannot be used: lamport has no use for a topology; `doorway list`",
+            "7: the rule for `x` cannot be used: lamport has no use for a topology; `doorway list`",
         ),
         ("permits = 2\npermits_per_node = 3", "; write a number from 1 to 2"),
         ("permits = 2\npermits_per_node = 0", "7: `permits_per_node` is 0; it has to be a number"),
-        ("quorums = \"grid\"", "carvalho-roucairol has no use for quorums; `doorway list`"),
+        (
+            "algorithm = \"maekawa\"\nweights = \"a=1\"\nquorums = \"grid\"",
+            "5: the rule for `x` cannot be used",
+        ),
+        ("algorithm = \"mekawa\"", "6: the rule for `x` cannot be used: no algorithm is called"),
+        ("algorithm = \"le-lann\"", "6: the rule for `x` cannot be used: `le-lann` is not offered"),
+        (
+            "quorums = \"grid\"",
+            "6: the rule for `x` cannot be used: carvalho-roucairol has no use for quorums; `doorway list`",
+        ),
     ] {
         let said = parse(&format!("{head}[[lock]]\nnames = \"x\"\n{keys}\n")).unwrap_err();
         assert!(said.contains(expected), "{keys}: {said}");

@@ -4,6 +4,7 @@ mod check;
 mod list;
 mod page;
 pub(crate) mod problem;
+mod ring_walk;
 mod run;
 mod show;
 

@@ -13,6 +13,7 @@ use doorway_threads::ring::TokenRing;
 use serde::Serialize;
 
 use super::problem::{Problem, ProblemArgs, Question, RingKind};
+use super::ring_walk;
 use super::show::parse_steps;
 use crate::commands::print_json;
 use crate::failure::Usage;
@@ -24,9 +25,11 @@ const EXAMPLES: &str = "\
 Examples:
   doorway problems run buffer-pair --capacity 8
   doorway problems run buffer-threads --seconds 2
-  doorway problems run ring-k-state -n 6";
+  doorway problems run ring-k-state -n 6
+  doorway problems run ring-three-state -n 6 --seed 7";
 
-/// Run a problem and count: random steps of a buffer by messages, real threads for the others
+/// Run a problem and count: random steps of buffers by messages and of rings of four and three
+/// states, real threads for the others
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -35,10 +38,10 @@ pub(crate) struct Args {
     problem: Problem,
     #[command(flatten)]
     options: ProblemArgs,
-    /// Choose the random run; the same seed gives the same run of a buffer by messages
+    /// Choose the random run; the same seed gives the same random steps
     #[arg(long, value_name = "SEED", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     seed: u64,
-    /// Take this number of random steps, at most 10000 (buffers by messages)
+    /// Take this number of random steps, at most 10000
     #[arg(long, value_name = "STEPS", default_value_t = 2_000, value_parser = parse_steps)]
     steps: usize,
     /// Let threads run for this number of seconds, at most 3600
@@ -71,10 +74,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Question::ThreadBuffer { slots, senders, n } => buffer(slots, senders, n, time)?,
         Question::ReadersWriters { writers, n } => readers_writers(writers, n, time),
         Question::Ring { kind: RingKind::K, n, .. } => ring(n, args.seed, time)?,
-        Question::Ring { .. } => {
-            let text = "only ring-k-state runs on threads: with separate reads and writes, the \
-                        rings of four and three states do not stabilise";
-            return Err(Usage(text.into()).into());
+        Question::Ring { kind, n, daemon, .. } => {
+            ring_walk::walk(kind, n, daemon, args.seed, args.steps)?
         }
     };
     let counted = RunCounts { problem: args.problem.name, question: question.words(), counts };
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// What was counted, and what went wrong if something did.
-type Outcome = (Vec<(&'static str, f64)>, Option<String>);
+pub(super) type Outcome = (Vec<(&'static str, f64)>, Option<String>);
 
 /// Random steps of a buffer by messages, and how fast items pass by its capacity.
 fn walk(buffer: &Buffer, seed: u64, steps: usize) -> anyhow::Result<Outcome> {

@@ -115,6 +115,29 @@ fn the_last_known_holder_at_a_member_that_is_away_is_named() {
     assert!(!said.contains("last known holder"), "{said}");
 }
 
+/// What `status` says of a group whose members are fixed, as text and as JSON.
+#[test]
+fn a_fixed_group_shows_how_its_members_are_arranged() {
+    let rules = "[[lock]]\nnames = \"plane\"\nalgorithm = \"maekawa\"\n\
+                 quorums = \"a=a,b; b=b; c=b,c\"\n\
+                 [[lock]]\nnames = \"desk\"\nalgorithm = \"central\"\ncoordinator = \"b\"\n";
+    let group = Group::fixed_with(rules);
+    for node in 0..3 {
+        let said = group.answer(node, "status");
+        for line in [
+            "arranged  locks `plane`: maekawa, quorums a=a,b; b=b; c=b,c\n",
+            "arranged  locks `desk`: central, coordinator b\n",
+        ] {
+            assert!(said.contains(line), "{line} is not in {said}");
+        }
+    }
+    let said = group.answer(1, "status --json");
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["arranged"][1], "locks `desk`: central, coordinator b");
+    assert_eq!(said["arranged"].as_array().map(Vec::len), Some(2), "no other rule arranges them");
+    assert!(group.get(2, "/v1/locks/desk").contains("\"algorithm\":\"central, coordinator b\""));
+}
+
 /// The holder is connected to the node that stops, and its command runs on.
 #[test]
 fn nobody_enters_while_the_node_of_the_holder_is_stopped() {

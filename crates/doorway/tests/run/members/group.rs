@@ -119,11 +119,15 @@ impl Group {
 
     /// Three nodes that run with a fixed list of members.
     pub(crate) fn fixed() -> Self {
+        Self::fixed_with("")
+    }
+
+    /// Three nodes that run with a fixed list of members and these rules for locks.
+    pub(crate) fn fixed_with(rules: &str) -> Self {
         let mut group = Self::on(Machine::local(4), 3, Pace::PATIENT);
-        for node in 0..3 {
-            group.fix(node);
-            group.start(node);
-        }
+        (0..3).for_each(|node| group.fix(node));
+        group.add_settings(rules);
+        (0..3).for_each(|node| group.start(node));
         group
     }
 
