@@ -22,11 +22,15 @@ pub(crate) const SENT: &str = "return performance.getEntriesByType('navigation')
     .reduce((sum, it) => sum + it.transferSize, 0)";
 
 /// Pictures of the documentation, which tests write with `UPDATE=1`.
-const DOCUMENTED: [(&str, &str); 4] = [
+const DOCUMENTED: [(&str, &str); 8] = [
     ("moment-1366-light", "page.png"),
     ("deadlock-1366-light", "page-deadlock.png"),
     ("threads-1366", "page-threads.png"),
     ("live-1366-light", "page-live.png"),
+    ("lecture-here-1024", "page-present.png"),
+    ("atlas-1366", "page-atlas.png"),
+    ("violation-1366", "page-violation.png"),
+    ("compare-1366", "page-compare.png"),
 ];
 
 /// A running driver.
@@ -51,18 +55,39 @@ pub(crate) struct Browser {
     session: String,
 }
 
-/// What a browser window looks like to the page.
-#[derive(Clone, Copy)]
+/// The size of a window.
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Look {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    pub(crate) dark: bool,
 }
 
 impl Look {
-    pub(crate) const DESK: Self = Self { width: 1366, height: 768, dark: false };
-    pub(crate) const BEAMER: Self = Self { width: 1024, height: 768, dark: false };
-    pub(crate) const PHONE: Self = Self { width: 390, height: 844, dark: false };
+    pub(crate) const DESK: Self = Self { width: 1366, height: 768 };
+    pub(crate) const BEAMER: Self = Self { width: 1024, height: 768 };
+    pub(crate) const PHONE: Self = Self { width: 390, height: 844 };
+}
+
+/// The colours that the system of the reader asks for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Theme {
+    Light,
+    Dark,
+    /// The reader has chosen all colours, and the page may use no others.
+    Forced,
+}
+
+impl Theme {
+    /// All of them. The light theme is the last one, so that a window keeps it.
+    pub(crate) const ALL: [Self; 3] = [Self::Forced, Self::Dark, Self::Light];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+            Self::Forced => "forced",
+        }
+    }
 }
 
 fn start() -> Driver {
@@ -151,16 +176,23 @@ impl Browser {
         self.driver.send("POST", &format!("/session/{}/{path}", self.session), body)
     }
 
-    /// Change the size of the page and the wishes of its reader.
+    /// Change the size of the page. Its theme is light from now on.
     pub(crate) fn look(&self, look: Look) {
-        let Look { width, height, dark } = look;
+        let Look { width, height } = look;
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1,
             "mobile": width < 500 });
         self.devtools("Emulation.setDeviceMetricsOverride", &metrics);
-        let scheme = if dark { "dark" } else { "light" };
+        self.theme(Theme::Light);
+    }
+
+    /// Change the theme that the reader wants. All readers of the tests want no motion.
+    pub(crate) fn theme(&self, theme: Theme) {
+        let scheme = if theme == Theme::Dark { "dark" } else { "light" };
+        let forced = if theme == Theme::Forced { "active" } else { "none" };
         let features = json!({ "features": [
             { "name": "prefers-color-scheme", "value": scheme },
             { "name": "prefers-reduced-motion", "value": "reduce" },
+            { "name": "forced-colors", "value": forced },
         ] });
         self.devtools("Emulation.setEmulatedMedia", &features);
     }

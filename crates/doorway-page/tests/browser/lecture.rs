@@ -100,6 +100,7 @@ fn the_class_predicts_what_a_step_does() {
     let ran = || stage.browser.run("return document.querySelectorAll('.rules .ran').length");
     assert_eq!(ran(), 0, "and not the rule");
     stage.browser.picture("predict-1024");
+    assert_eq!(stage.browser.wrong_in_any_theme("predict"), [""; 0]);
     stage.browser.press(&[" "]);
     stage.until(1);
     assert_eq!((pills(), ran()), (2.into(), 1.into()));

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::driver::Browser;
+use crate::driver::{Browser, Theme};
 use crate::skip::skip;
 
-/// What is wrong with the picture: text that is too small, panels that overlap or stick out.
+/// What is wrong with the picture: text that is too small, panels that overlap or stick out, text
+/// in a drawing with the colour of the shape behind it, and marks that look like all the rest.
 const FACTS: &str = "
   const wrong = [];
   const wide = document.documentElement.clientWidth;
@@ -69,10 +70,67 @@ const FACTS: &str = "
     const { width, naturalWidth: whole } = image;
     if (width < whole - 1) wrong.push(`a picture with text has ${width} of its ${whole} px`);
   }
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).map(Number).slice(0, 3).map((it) => it / 255);
+    const line = (it) => (it <= 0.04045 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = parts.map(line);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (one, other) => {
+    const [least, most] = [light(one), light(other)].sort((a, b) => a - b);
+    return (most + 0.05) / (least + 0.05);
+  };
+  const page = getComputedStyle(document.body).backgroundColor;
+  for (const text of document.querySelectorAll('main svg text')) {
+    const box = text.getBoundingClientRect();
+    if (!box.width || !text.textContent.trim()) continue;
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    const style = getComputedStyle(text);
+    const shapes = [...text.parentNode.children].filter((it) => it.matches('rect, circle'));
+    const shape = shapes.filter((it) => getComputedStyle(it).fill !== 'none').findLast((it) => {
+      const { left, right, top, bottom } = it.getBoundingClientRect();
+      return left <= x && x <= right && top <= y && y <= bottom;
+    });
+    // A text with an outline stands on the outline.
+    const behind = shape ? getComputedStyle(shape).fill : page;
+    const sharp = contrast(style.fill, style.stroke !== 'none' ? style.stroke : behind);
+    if (sharp < 4.5) wrong.push(`'${text.textContent}' has a contrast of ${sharp.toFixed(1)}`);
+  }
+  const marks = {
+    '.rules .ran': '.rules li:not(.ran)',
+    '.schedule .ran': '.schedule li:not(.ran)',
+    '.code .acted': '.code li:not(.acted)',
+    '.code .hit': '.code .acted:not(.hit)',
+    'td.changed': '.knows td:not(.changed)',
+    'tr[aria-current]': 'tbody tr:not([aria-current])',
+    '.choice.taken': '.choice:not(.taken)',
+    '[aria-pressed=true]': 'header button:not([aria-pressed=true])',
+    '.node.holds .body': '.node:not(.holds) .body',
+    '.node.waiting .body': '.node:not(.waiting, .holds) .body',
+  };
+  // Forced colours give a transparent background and a coloured one the colour of the page.
+  const own = (it) => getComputedStyle(it).backgroundColor;
+  const clear = (it) => /^rgba.*, 0\\)$/.test(own(it));
+  const ground = (it) => (!it ? 'none' : clear(it) ? ground(it.parentElement) : own(it));
+  const shows = ['fontWeight', 'borderStyle', 'outlineStyle', 'fill', 'strokeDasharray'];
+  const seen = (it) => [ground(it), ...shows.map((name) => getComputedStyle(it)[name])].join();
+  for (const [marked, other] of Object.entries(marks)) {
+    const [one, two] = [marked, other].map((it) => document.querySelector(it));
+    if (one && two && seen(one) === seen(two)) wrong.push(`${marked} looks like ${other}`);
+  }
   return wrong.slice(0, 5);
 ";
 
 impl Browser {
+    /// What axe and the facts say against the screen in each theme. The window keeps the light one.
+    pub(crate) fn wrong_in_any_theme(&self, screen: &str) -> Vec<String> {
+        let look = |theme: Theme| {
+            self.theme(theme);
+            self.wrong_with(&format!("{screen}, {}", theme.name()))
+        };
+        Theme::ALL.into_iter().flat_map(look).collect()
+    }
+
     /// What axe and the facts say against the screen, each with its name.
     pub(crate) fn wrong_with(&self, screen: &str) -> Vec<String> {
         let found = self.axe(screen).into_iter().map(|what| format!("{screen}: {what}"));
@@ -90,9 +148,11 @@ impl Browser {
             skip(&format!("{screen}: AXE does not name the file of axe"));
             return Vec::new();
         };
-        let axe = std::fs::read_to_string(path).expect("the file is there");
-        // Put into the page by the tools of the browser: its policy allows no other script.
-        self.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+        if self.run("return Boolean(globalThis.axe)") == false {
+            let axe = std::fs::read_to_string(path).expect("the file is there");
+            // Put into the page by the tools of the browser: its policy allows no other script.
+            self.devtools("Runtime.evaluate", &json!({ "expression": axe }));
+        }
         texts(&self.run(
             "const found = await axe.run(); \
              return found.violations.map((it) => it.id + ': ' + it.nodes.map((node) => \

@@ -91,8 +91,4 @@ impl Stage {
         let script = format!("return document.querySelector({selector:?})?.innerText ?? ''");
         self.browser.run(&script).as_str().expect("a text").to_owned()
     }
-
-    fn axe(&self, screen: &str) -> Vec<String> {
-        self.browser.axe(screen)
-    }
 }

@@ -1,10 +1,10 @@
-//! Every screen at the sizes of a desk, a beamer and a phone, in both themes: looked at by axe, and
-//! checked by facts. Pictures go to `target/page` for people.
+//! Every screen at the sizes of a desk, a beamer and a phone, in both themes, and with forced
+//! colours: looked at by axe, and checked by facts. Pictures go to `target/page` for people.
 
 use doorway_page::server::First;
 
 use crate::Stage;
-use crate::driver::Look;
+use crate::driver::{Look, Theme};
 
 const SCREENS: [(&str, &str, &str); 16] = [
     ("shelf", "#/", ""),
@@ -60,14 +60,17 @@ fn look_at(screens: &[(&str, &str, &str)]) {
         stage.visit(place);
         stage.browser.run(script);
         for look in [Look::DESK, Look::BEAMER, Look::PHONE] {
-            for dark in [false, true] {
-                stage.browser.look(Look { dark, ..look });
+            stage.browser.look(look);
+            for theme in Theme::ALL {
+                if theme == Theme::Forced && look != Look::DESK {
+                    continue;
+                }
+                stage.browser.theme(theme);
                 stage.browser.run(
                     "doorwayLab.story && doorwayLab.show(doorwayLab.at); \
                     await new Promise((done) => setTimeout(done, 120));",
                 );
-                let theme = if dark { "dark" } else { "light" };
-                let screen = format!("{name}-{}-{theme}", look.width);
+                let screen = format!("{name}-{}-{}", look.width, theme.name());
                 stage.browser.picture(&screen);
                 wrong.extend(stage.browser.wrong_with(&screen));
             }

@@ -1,6 +1,6 @@
 //! The page of `doorway top --page`, at one of three nodes.
 
-use crate::driver::Look;
+use crate::driver::{Look, Theme};
 use crate::{Live, client, hold, three, wait};
 
 /// A name and a label that would be an attack if the page wrote them as markup.
@@ -57,7 +57,7 @@ fn a_node_that_goes_away_leaves_grey_figures_and_comes_back() {
     live.until("the figures are grey", "document.body.classList.contains('stale')");
     live.shows("deploy/web");
     live.browser.picture("live-stale-1366");
-    assert_eq!(live.browser.wrong_with("live-stale"), [""; 0]);
+    assert_eq!(live.browser.wrong_in_any_theme("live-stale"), [""; 0]);
     group.start(0);
     live.until("they are fresh again", "!document.body.classList.contains('stale')");
     live.until("all is well", "!document.querySelector('[role=alert]').innerText");
@@ -84,7 +84,7 @@ fn clients_that_wait_for_each_other_are_shown_as_a_circle() {
     // The circle is drawn as a ring of two sessions.
     let ring = "return document.querySelectorAll('svg.ring circle, svg.ring .waits').length";
     assert_eq!(live.browser.run(ring), 4);
-    assert_eq!(live.browser.wrong_with("live-circle"), [""; 0]);
+    assert_eq!(live.browser.wrong_in_any_theme("live-circle"), [""; 0]);
     live.browser.picture("live-circle-1366");
     live.choose("right");
     live.shows("deadlock: first");
@@ -203,7 +203,7 @@ fn hostile_names_and_labels_stay_texts() {
             live.browser.look(look);
             let screen = format!("live-hostile-{number}-{}", look.width);
             live.browser.picture(&screen);
-            wrong.extend(live.browser.wrong_with(&screen));
+            wrong.extend(live.browser.wrong_in_any_theme(&screen));
         }
         live.browser.look(Look::DESK);
         live.click("Break …");
@@ -286,10 +286,13 @@ fn every_screen_is_in_order_at_every_size_and_in_both_themes() {
     let mut wrong = Vec::new();
     for screen in ["live", "live-away"] {
         for look in [Look::DESK, Look::BEAMER, Look::PHONE] {
-            for dark in [false, true] {
-                live.browser.look(Look { dark, ..look });
-                let theme = if dark { "dark" } else { "light" };
-                let screen = format!("{screen}-{}-{theme}", look.width);
+            live.browser.look(look);
+            for theme in Theme::ALL {
+                if theme == Theme::Forced && look != Look::DESK {
+                    continue;
+                }
+                live.browser.theme(theme);
+                let screen = format!("{screen}-{}-{}", look.width, theme.name());
                 live.browser.picture(&screen);
                 wrong.extend(live.browser.wrong_with(&screen));
             }

@@ -9,6 +9,7 @@ mod list;
 mod manners;
 mod misuse;
 mod operators;
+mod page;
 mod paper;
 mod problems;
 mod quorums;

@@ -42,8 +42,8 @@ fn constant_part(line: &str) -> String {
     line.chars().filter(|c| !c.is_ascii_digit() && !",.".contains(*c)).collect()
 }
 
-/// Is this what the README shows? There, a line `...` stands for any lines that are left out.
-fn is_shown(shown: &[&str], printed: &[&str]) -> bool {
+/// Is this what a document shows? There, a line `...` stands for any lines that are left out.
+pub(crate) fn is_shown(shown: &[&str], printed: &[&str]) -> bool {
     match (shown, printed) {
         ([], _) => printed.is_empty(),
         (["..."], _) => true,
@@ -56,13 +56,13 @@ fn is_shown(shown: &[&str], printed: &[&str]) -> bool {
 }
 
 /// A node of the test's own, so that one of the user who runs it is not disturbed.
-struct Node {
+pub(crate) struct Node {
     process: Child,
     socket: String,
 }
 
 impl Node {
-    fn start(name: &str) -> Self {
+    pub(crate) fn start(name: &str) -> Self {
         let socket = format!("@doorway-readme-{name}-{}", std::process::id());
         let data = Path::new(env!("CARGO_TARGET_TMPDIR")).join(&socket[1..]);
         let mut serve = doorway();
@@ -80,7 +80,7 @@ impl Node {
         node
     }
 
-    fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    pub(crate) fn tell<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command.env("DOORWAY_SOCKET", &self.socket)
     }
 }
@@ -97,7 +97,7 @@ fn doorway() -> Command {
 }
 
 /// An empty directory in which a test runs commands.
-fn directory(name: &str) -> PathBuf {
+pub(crate) fn directory(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     if directory.exists() {
         fs::remove_dir_all(&directory).unwrap();
