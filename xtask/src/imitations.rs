@@ -222,8 +222,8 @@ mod tests {
     fn an_imitation_of_the_server_is_found() {
         let server = "match request {\n    Request::Acquire(..) => one(),\n    Request::Alive(n) \
                       => tell(Reply::Alive(n)),\n    Request::Release(..)\n    | Request::Bye => \
-                      two(),\n    Request::Break(..) => three(),\n    \
-                      Request::Status(n) => four(),\n}\n";
+                      two(),\n    Request::Break(..) => three(),\n    Request::Status(n) => \
+                      four(),\n}\n";
         let path = "crates/doorway-client/tests/client/server.rs";
         let what = "answers requests as the shipped `Sessions` do; run those instead";
         let found = |path, text| found(&[(SEARCH, &format!("{HEAD}{RUNS}")), (path, text)]);

@@ -366,7 +366,8 @@ pub enum Output {
     },
     /// Withdraw a request that waits at the node.
     Abandon(AskId),
-    /// Give a grant back to the node.
+    /// Give a grant back to the node. If a record could not be erased, that has to wait: see
+    /// [`WithheldGrants`](crate::WithheldGrants).
     Release(AskId),
     /// Write these records into the ledger. The answer is [`Input::Written`]. Until it has come,
     /// nothing but answers to other outputs may be passed in.

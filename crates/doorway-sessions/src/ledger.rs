@@ -222,6 +222,9 @@ pub trait LedgerFile {
     /// Write bytes at a position. The file grows if they end behind its end.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
 
+    /// Read bytes at a position.
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
+
     /// Make the file this long.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
@@ -232,6 +235,10 @@ pub trait LedgerFile {
 impl LedgerFile for File {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.write_all_at(bytes, position)
+    }
+
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+        self.read_exact_at(bytes, position)
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -417,14 +424,19 @@ impl<F: LedgerFile> Ledger<F> {
         self.file.write_at(&[0; PROBE], u64::from(extent.end) * RECORD as u64)
     }
 
-    /// Erase the record at a place. If that fails, [`Ledger::sync`] and [`Ledger::probe`] try it
-    /// again. Until then, the next process would find a session or a grant that has ended.
+    /// Erase the record at a place, if there is one. If that fails, [`Ledger::sync`] and
+    /// [`Ledger::probe`] try it again. Until then, the next process would find a session or a grant
+    /// that has ended.
     pub fn erase(&self, place: u32) -> io::Result<()> {
-        self.blank(place).inspect_err(|_| {
+        self.blank(place).or_else(|error| {
             let mut extent = self.extent.lock();
-            if place < extent.end {
-                extent.unerased.insert(place);
+            let mut head = [0; 2];
+            let read = self.file.read_at(&mut head, u64::from(place) * RECORD as u64);
+            if place >= extent.end || read.is_ok() && head == [0; 2] {
+                return Ok(());
             }
+            extent.unerased.insert(place);
+            Err(error)
         })
     }
 
@@ -620,6 +632,13 @@ mod tests {
             Ok(())
         }
 
+        fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+            let (file, at) = (self.0.lock(), position as usize);
+            let found = file.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            bytes.copy_from_slice(found);
+            Ok(())
+        }
+
         fn set_length(&self, length: u64) -> io::Result<()> {
             self.0.lock().resize(length as usize, 0);
             Ok(())
@@ -654,7 +673,7 @@ mod tests {
         ledger.erase(1).unwrap_err();
         ledger.erase(2).unwrap_err();
         ledger.write(4, &record).unwrap_err();
-        ledger.erase(4).unwrap_err(); // The file has nothing at this place.
+        ledger.erase(4).unwrap(); // The file has nothing at this place.
         ledger.sync().unwrap_err();
         assert_eq!(places(), [1, 2, 3]);
         fails(false);
@@ -662,7 +681,7 @@ mod tests {
         ledger.sync().unwrap();
         assert_eq!(places(), [2, 3], "the record that was written later stays");
         fails(true);
-        ledger.erase(4).unwrap_err();
+        ledger.erase(1).unwrap(); // It was erased before.
         ledger.sync().unwrap();
         ledger.erase(2).unwrap_err();
         ledger.probe().unwrap_err();

@@ -90,6 +90,7 @@ use writable::LedgerState;
 
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
+pub use writable::WithheldGrants;
 
 pub use counters::{Counters, WAITS};
 pub use event::{

@@ -1,14 +1,16 @@
-//! Whether the ledger can be written, for reports.
+//! Whether the ledger can be written.
 //!
 //! If something cannot be written, the ledger is in trouble. A record that can be written does not
 //! end that: on a full disk, the places of erased records can still be used. So while the trouble
 //! lasts, the shell probes the ledger again and again, and a probe that succeeds ends it.
+//!
+//! If a record cannot be erased, the grants that end keep their locks until a probe has erased it.
 
 use std::time::Duration;
 
 use doorway_protocol::Moment;
 
-use super::event::Output;
+use super::event::{AskId, Output};
 use super::{Sessions, Stage};
 
 /// The shortest time between two probes.
@@ -21,6 +23,38 @@ pub(super) struct LedgerState {
     trouble: Option<(Moment, String)>,
     /// When it was tried last whether it can be written.
     tried: Option<Moment>,
+}
+
+/// The grants that have ended while the ledger still has them. The shell keeps them at the node:
+/// otherwise another client could hold the lock, and after a crash the next process would hold it
+/// too.
+#[derive(Clone, Debug, Default)]
+pub struct WithheldGrants {
+    /// Whether the ledger has a record that could not be erased.
+    unerased: bool,
+    grants: Vec<AskId>,
+}
+
+impl WithheldGrants {
+    /// A record could not be erased.
+    pub fn note_unerased(&mut self) {
+        self.unerased = true;
+    }
+
+    /// Whether a grant of [`Output::Release`] goes back to the node now. Otherwise
+    /// [`WithheldGrants::take`] names it later.
+    pub fn releases(&mut self, grant: AskId) -> bool {
+        if self.unerased {
+            self.grants.push(grant);
+        }
+        !self.unerased
+    }
+
+    /// A probe has erased all records that have ended. Returns the grants that go back to the node.
+    pub fn take(&mut self) -> Vec<AskId> {
+        self.unerased = false;
+        std::mem::take(&mut self.grants)
+    }
 }
 
 impl Sessions {

@@ -27,6 +27,8 @@ pub(crate) struct Disk {
     files: Files,
     /// Files cannot grow.
     pub(crate) full: bool,
+    /// Nothing can be written, erased or synced.
+    pub(crate) read_only: bool,
     /// Writing takes this long until further notice.
     pub(crate) stall: u64,
     /// The process has to wait this long for what it has just written.
@@ -62,6 +64,10 @@ impl Disk {
         (self.waited, self.crash_in_sync) = (0, false);
     }
 
+    fn check_writable(&self) -> io::Result<()> {
+        if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+    }
+
     /// Change a bit of a record that has been written. The last one may have been torn by a crash.
     pub(crate) fn damage(&mut self, random: &mut Random) {
         let records = self.seen.chunks(SECTOR).enumerate().skip(1);
@@ -87,6 +93,7 @@ pub(crate) struct DiskFile(pub(crate) Rc<RefCell<Disk>>);
 impl LedgerFile for DiskFile {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
+        disk.check_writable()?;
         let begin = position as usize;
         let end = begin + bytes.len();
         if end > disk.seen.len() {
@@ -101,8 +108,17 @@ impl LedgerFile for DiskFile {
         Ok(())
     }
 
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
+        let disk = self.0.borrow();
+        let at = position as usize;
+        let found = disk.seen.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes.copy_from_slice(found);
+        Ok(())
+    }
+
     fn set_length(&self, length: u64) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
+        disk.check_writable()?;
         // Taken for durable at once: what is cut off was erased or unreadable.
         disk.seen.resize(length as usize, 0);
         disk.durable.truncate(length as usize);
@@ -114,6 +130,7 @@ impl LedgerFile for DiskFile {
         if disk.crash_in_sync {
             return Err(io::ErrorKind::Interrupted.into());
         }
+        disk.check_writable()?;
         disk.waited += 2 * disk.stall;
         let Disk { seen, durable, .. } = &mut *disk;
         durable.clone_from(seen);
@@ -165,6 +182,7 @@ impl EpochDirectory for DiskDirectory {
 
     fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
+        disk.check_writable()?;
         if disk.full {
             return Err(io::ErrorKind::StorageFull.into());
         }

@@ -39,7 +39,7 @@ pub enum Fault {
     Delay,
     /// A connection breaks, perhaps inside a frame, and perhaps without one side noticing.
     Break,
-    /// Files cannot grow.
+    /// Files cannot grow, or nothing can be written, erased or synced.
     FullDisk,
     /// Writing takes long.
     StalledDisk,

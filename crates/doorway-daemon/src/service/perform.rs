@@ -13,7 +13,7 @@ use doorway_sessions::refusals::refusal;
 use doorway_sessions::{
     AskId, Connection, EventKind, Evidence, Input, News, NodeLease, Output, UNLIMITED, WaitNews,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::acquire::NodeRequest;
 use super::description::Description;
@@ -25,6 +25,10 @@ use crate::service;
 /// How long a client that ends a grant, or an operator who breaks it, waits for the group and the
 /// disk, if they kept the grant.
 pub(super) const DROPPING: Duration = Duration::from_secs(30);
+
+/// After how long the ledger is synced again, if that has failed and a client or an operator waits
+/// for it.
+const SYNC_AGAIN: Duration = Duration::from_secs(1);
 
 /// What to do if the ledger cannot be written.
 pub(super) const REMEDY: &str = "make room on its file system, or make it writable; the node tries \
@@ -67,7 +71,11 @@ impl ServiceShell {
             Output::Acquire { ask, session, name, mode, wait, numbers } => {
                 self.acquire(core, ask, name, NodeRequest { session, mode, wait, numbers });
             }
-            Output::Release(ask) => drop(core.guards.remove(&ask)),
+            Output::Release(ask) => {
+                if core.withheld.releases(ask) {
+                    core.guards.remove(&ask);
+                }
+            }
             Output::Announce(news) => self.announce(news),
             Output::AnnounceWait(WaitNews { waits, lock, session, client }) => {
                 let (waiting, gave_up) = (service::EventKind::Waiting, service::EventKind::GaveUp);
@@ -75,17 +83,9 @@ impl ServiceShell {
                 self.publish(kind, lock, None, session, client);
             }
             Output::Write(ask, records) => self.write(core, ask, &records),
-            Output::Erase(place) => {
-                let erased = self.in_ledger(|ledger| ledger.erase(place));
-                core.inputs.extend(erased.err().map(Input::LedgerFailed));
-            }
-            Output::Probe => core.inputs.push_back(Input::Probed(self.probe())),
-            Output::LedgerTrouble(Some(error)) => tracing::warn!(
-                "the ledger of sessions cannot be written, so locks are refused: {error}; {REMEDY}"
-            ),
-            Output::LedgerTrouble(None) => {
-                tracing::warn!("the ledger of sessions can be written again");
-            }
+            Output::Erase(place) => self.erase(core, place),
+            Output::Probe => self.probe(core),
+            Output::LedgerTrouble(trouble) => log_trouble(trouble.as_deref()),
             Output::Rewrite(session, place, record) => {
                 self.rewrite(core, session, place, &record);
             }
@@ -151,12 +151,25 @@ impl ServiceShell {
         act(ledger).map_err(|error| format!("{}: {error}", ledger.path().display()))
     }
 
-    /// Find out whether the directory of the ledger and the ledger itself can be written.
-    fn probe(&self) -> Result<(), String> {
-        if let Some(directory) = self.ledger.as_ref().and_then(|ledger| ledger.path().parent()) {
-            directory::examine(directory, false).map_err(|error| error.to_string())?;
+    fn erase(&self, core: &mut Core, place: u32) {
+        if let Err(error) = self.in_ledger(|ledger| ledger.erase(place)) {
+            core.withheld.note_unerased();
+            core.inputs.push_back(Input::LedgerFailed(error));
         }
-        self.in_ledger(Ledger::probe)
+    }
+
+    /// Find out whether the directory of the ledger and the ledger itself can be written.
+    fn probe(&self, core: &mut Core) {
+        let directory = self.ledger.as_ref().and_then(|ledger| ledger.path().parent());
+        let usable = directory.map_or(Ok(true), |directory| directory::examine(directory, false));
+        let probed = usable.map_err(|error| error.to_string());
+        let probed = probed.and_then(|_| self.in_ledger(Ledger::probe));
+        if probed.is_ok() {
+            for ask in core.withheld.take() {
+                core.guards.remove(&ask);
+            }
+        }
+        core.inputs.push_back(Input::Probed(probed));
     }
 
     /// Hold a lock again that was held before the node was started.
@@ -227,7 +240,10 @@ impl ServiceShell {
             };
             let durable = async {
                 dropped.await.map_err(|ended| ended.to_string())?;
-                Service(Arc::clone(&shell)).sync_ledger().await.map_err(|error| error.text)
+                while Service(Arc::clone(&shell)).sync_ledger().await.is_err() {
+                    sleep(SYNC_AGAIN).await;
+                }
+                Ok(())
             };
             let mut durable = pin!(durable);
             let Ok(done) = timeout(DROPPING, &mut durable).await else {
@@ -289,5 +305,15 @@ impl Core {
         if let Some(outbox) = self.outboxes.get(&connection) {
             act(outbox);
         }
+    }
+}
+
+/// Log that the ledger cannot be written, or that it can be again.
+fn log_trouble(trouble: Option<&str>) {
+    if let Some(error) = trouble {
+        let what = "the ledger of sessions cannot be written, so locks are refused";
+        tracing::warn!("{what}: {error}; {REMEDY}");
+    } else {
+        tracing::warn!("the ledger of sessions can be written again");
     }
 }

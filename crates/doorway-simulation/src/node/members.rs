@@ -2,6 +2,7 @@
 //! keeper, with a simulated store, links and shards around them.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use doorway_sessions::{AskId, Input, NodeLease, UNLIMITED};
 use super::group::{Group, Views};
 use super::links::Link;
 use super::{Node, NodeEvent, place, refusal};
-use crate::clock::MS;
+use crate::clock::{MS, SECOND};
 use crate::context::{Context, log};
 use crate::register::{RegisterTraffic, node_of, seat};
 use crate::settings::{Kind, LockSetting, Settings};
@@ -361,7 +362,9 @@ impl Node {
         let Some(process) = &self.process else { return };
         let guard = process.guards.get(&ask);
         let lost = guard.is_none_or(|guard| guard.is_lost(&process.group.shards, now));
-        let kept = match process.ledger.sync() {
+        let synced = process.ledger.sync();
+        self.note_sync(context, &synced);
+        let kept = match synced {
             Err(error) => Err(refusal(Code::Unavailable, &error.to_string())),
             Ok(()) if lost => Err(refusal(Code::Broken, "granted and lost")),
             Ok(()) => Ok(()),
@@ -369,12 +372,21 @@ impl Node {
         self.input(context, Input::Held { ask, length, kept });
     }
 
+    fn note_sync(&mut self, context: &mut Context, synced: &io::Result<()>) {
+        if let Err(error) = synced {
+            self.input(context, Input::LedgerFailed(error.to_string()));
+        }
+    }
+
     /// Sync the ledger, so that the next process does not hold a grant that has ended.
     pub(super) fn sync_drop(&mut self, context: &mut Context, name: Name, fence: Fence) {
         let Some(process) = &self.process else { return };
         let done = process.ledger.sync();
-        let done = done.map_err(|error| refusal(Code::Unavailable, &error.to_string()));
-        self.input(context, Input::Dropped(name, fence, done));
+        self.note_sync(context, &done);
+        match done {
+            Ok(()) => self.input(context, Input::Dropped(name, fence, Ok(()))),
+            Err(_) => self.later(context, SECOND, NodeEvent::SyncDrop(name, fence)),
+        }
     }
 
     /// Let the keeper know of something. Its task may be busy.

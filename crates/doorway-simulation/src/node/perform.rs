@@ -79,7 +79,11 @@ impl Node {
             }
             Output::DropHold { name, fence } => self.drop_hold(context, name, fence),
             Output::Abandon(ask) => self.abandon(context, ask),
-            Output::Release(ask) => self.release(context, ask),
+            Output::Release(ask) => {
+                if process.withheld.releases(ask) {
+                    self.release(context, ask);
+                }
+            }
             Output::Write(ask, records) => {
                 let ledger = &process.ledger;
                 let written = records.iter().map(|(place, record)| ledger.write(*place, record));
@@ -94,12 +98,18 @@ impl Node {
             }
             Output::Erase(place) => {
                 if let Err(error) = process.ledger.erase(place) {
+                    process.withheld.note_unerased();
                     process.inputs.push_back(Input::LedgerFailed(error.to_string()));
                 }
             }
             Output::Probe => {
                 let probed = process.ledger.probe().map_err(|error| error.to_string());
+                let released =
+                    probed.as_ref().map_or_else(|_| Vec::new(), |()| process.withheld.take());
                 process.inputs.push_back(Input::Probed(probed));
+                for ask in released {
+                    self.release(context, ask);
+                }
             }
             Output::LedgerTrouble(trouble) => log!(context, "n{id} ledger: {trouble:?}"),
             Output::Settled => process.ledger.settled(),

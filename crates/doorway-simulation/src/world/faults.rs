@@ -154,7 +154,11 @@ impl World {
                 self.context.queue.push(back, moved);
             }
             Fault::FullDisk => {
-                self.nodes[node].disk.borrow_mut().full = true;
+                let mut disk = self.nodes[node].disk.borrow_mut();
+                // Half of them can write nothing at all. The time decides, so that other runs are
+                // drawn as before.
+                (disk.full, disk.read_only) = (true, time % 2 == 1);
+                drop(disk);
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
             Fault::DamageDisk => self.damage(node, time),

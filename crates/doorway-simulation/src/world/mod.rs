@@ -216,7 +216,7 @@ impl World {
             Event::ChildrenEnd(client, start) => self.children_end(client, start),
             Event::MendDisk(node) => {
                 let mut disk = self.nodes[node].disk.borrow_mut();
-                (disk.full, disk.stall) = (false, 0);
+                (disk.full, disk.read_only, disk.stall) = (false, false, 0);
             }
             Event::MoveAddress { of, to, until } => self.move_address(of, to, until),
             Event::Cut { from, to, until } => {

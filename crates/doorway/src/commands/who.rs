@@ -95,14 +95,7 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
     } else if holders.is_empty() {
         writeln!(out, "no member that answers holds it; one that does not answer may")?;
     }
-    for LastHolder { node, client, shared, fence, heard_ms, .. } in last_known {
-        let client = client.as_deref().map_or_else(|| "a client".to_owned(), printable);
-        let mode = if *shared { ", in shared mode" } else { "" };
-        let fence = fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
-        writeln!(out, "last known holder: {client}{mode}{fence}")?;
-        let heard = time(*heard_ms);
-        writeln!(out, "{:INDENT$}at node {node}, which is away; heard of {heard} ago", "")?;
-    }
+    print_last_known(out, last_known)?;
     let several = *of == Some(Scope::Cluster);
     let mut client = |what: &str, client: &str, details: &Details<'_>| {
         let client = printable(client);
@@ -156,6 +149,19 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
     }
     for silent in &report.silent {
         writeln!(out, "node {silent} did not answer in time: it may know of other clients")?;
+    }
+    Ok(())
+}
+
+/// Print the last known holders at members that are away.
+fn print_last_known(out: &mut dyn Write, holders: &[LastHolder]) -> std::io::Result<()> {
+    for LastHolder { node, client, shared, fence, heard_ms, .. } in holders {
+        let client = client.as_deref().map_or_else(|| "a client".to_owned(), printable);
+        let mode = if *shared { ", in shared mode" } else { "" };
+        let fence = fence.map(|fence| format!(", fence {fence}")).unwrap_or_default();
+        writeln!(out, "last known holder: {client}{mode}{fence}")?;
+        let heard = time(*heard_ms);
+        writeln!(out, "{:INDENT$}at node {node}, which is away; heard of {heard} ago", "")?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What is written and when, and what happens at the end.
 
 use doorway_protocol::{Code, Fence, Reply, Request};
+use doorway_sessions::WithheldGrants;
 
 use super::*;
 
@@ -218,4 +219,14 @@ fn questions_about_the_ledger_cause_at_most_one_probe_a_second() {
     assert_eq!(probes(&node.step(9000, Input::ProbeLedger)), 0, "nothing is written after a stop");
     let mut node = TestNode::with(Setup { ledger: false, ..setup() });
     assert_eq!(probes(&node.step(0, Input::ProbeLedger)), 0, "there is no ledger");
+}
+
+#[test]
+fn while_a_record_cannot_be_erased_no_grant_goes_back_to_the_node() {
+    let mut withheld = WithheldGrants::default();
+    assert!(withheld.releases(AskId(1)));
+    withheld.note_unerased();
+    assert!(!withheld.releases(AskId(2)) && !withheld.releases(AskId(3)));
+    assert_eq!(withheld.take(), [AskId(2), AskId(3)]);
+    assert!(withheld.releases(AskId(4)) && withheld.take().is_empty());
 }
