@@ -109,9 +109,10 @@ impl Moment {
 
     /// The moment as a state of a trace.
     fn state(&self, index: u32, maps: &MapFields) -> Json {
-        let phases: Vec<Json> = (1..).zip(&self.phases).map(|(n, it)| pair(n, json!(it))).collect();
+        let phases: Vec<Json> =
+            (1..).zip(&self.phases).map(|(n, it)| pair(n, &json!(it))).collect();
         let nodes: Vec<Json> =
-            (1..).zip(&self.nodes).map(|(n, state)| pair(n, maps.value(state, ""))).collect();
+            (1..).zip(&self.nodes).map(|(n, state)| pair(n, &maps.value(state, ""))).collect();
         let transit = |Transit { from, to, message }: &Transit| {
             let message = self::message(message, maps);
             json!({ "from": from, "to": to, "message": message })
@@ -127,7 +128,7 @@ impl Moment {
 }
 
 /// What a map holds for a node.
-fn pair(node: u32, held: Json) -> Json {
+fn pair(node: u32, held: &Json) -> Json {
     json!([node, held])
 }
 
@@ -142,14 +143,20 @@ impl MapFields {
         match value {
             Value::Atom(_) => {}
             Value::List(values) | Value::Set(values) | Value::Variant(_, values) => {
-                values.iter().for_each(|value| self.find(value, path));
+                for value in values {
+                    self.find(value, path);
+                }
             }
             Value::Map(pairs) => {
                 self.0.insert(path.to_owned());
-                pairs.iter().for_each(|(_, held)| self.find(held, path));
+                for (_, held) in pairs {
+                    self.find(held, path);
+                }
             }
             Value::Record(_, fields) => {
-                fields.iter().for_each(|(name, held)| self.find(held, &format!("{path}.{name}")));
+                for (name, held) in fields {
+                    self.find(held, &format!("{path}.{name}"));
+                }
             }
         }
     }
@@ -159,7 +166,7 @@ impl MapFields {
         let all =
             |values: &[Value]| values.iter().map(|it| self.value(it, path)).collect::<Vec<Json>>();
         match value {
-            Value::Atom(text) if is_name(text) => variant(text, json!({ "#tup": [] })),
+            Value::Atom(text) if is_name(text) => variant(text, &json!({ "#tup": [] })),
             Value::Atom(text) => atom(text),
             Value::List(values) => json!(all(values)),
             Value::Set(values) if values.is_empty() && self.0.contains(path) => {
@@ -181,8 +188,8 @@ impl MapFields {
             }
             Value::Variant(name, values) if name.is_empty() => json!({ "#tup": all(values) }),
             Value::Variant(name, values) => match values.as_slice() {
-                [one] => variant(name, self.value(one, path)),
-                several => variant(name, json!({ "#tup": all(several) })),
+                [one] => variant(name, &self.value(one, path)),
+                several => variant(name, &json!({ "#tup": all(several) })),
             },
         }
     }
@@ -192,17 +199,17 @@ impl MapFields {
 fn message(value: &Value, maps: &MapFields) -> Json {
     let written = maps.value(value, "message");
     match value {
-        Value::Record(name, _) => variant(name, written),
+        Value::Record(name, _) => variant(name, &written),
         // A text that is no value begins with a name all the same.
         Value::Atom(text) if !is_name(text) => {
             let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
-            variant(&text[..end], json!(text))
+            variant(&text[..end], &json!(text))
         }
         _ => written,
     }
 }
 
-fn variant(tag: &str, value: Json) -> Json {
+fn variant(tag: &str, value: &Json) -> Json {
     json!({ "tag": tag, "value": value })
 }
 

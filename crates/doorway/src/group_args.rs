@@ -130,7 +130,8 @@ impl Arrangement {
 
     /// The choices as options of a script's `run` command, each after a blank.
     pub(crate) fn script_options(&self) -> String {
-        self.0.iter().map(|(name, value)| format!(" {name}={value}")).collect()
+        let option = |(name, value): (&&str, &String)| format!(" {name}={value}");
+        self.0.iter().map(option).collect::<Vec<_>>().concat()
     }
 
     /// The choices as parts of a sentence, each after a comma.
@@ -139,7 +140,7 @@ impl Arrangement {
             "begin" => ", token by one pass".to_owned(),
             name => format!(", {name} {value}"),
         };
-        self.0.iter().map(clause).collect()
+        self.0.iter().map(clause).collect::<Vec<_>>().concat()
     }
 }
 

@@ -85,7 +85,7 @@ fn explain_has_every_part_for_every_algorithm() {
     }
 }
 
-/// Whoever wants to use an algorithm that is right but not served learns why it is not.
+/// A reader who wants to use an algorithm that is right but not served learns why it is not.
 #[test]
 fn explain_says_why_an_algorithm_is_not_served() {
     let list = json("list");

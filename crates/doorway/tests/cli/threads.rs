@@ -276,8 +276,16 @@ fn a_schedule_is_drawn_as_lanes_beside_the_registers() {
     assert!(svg.contains("two processes are inside at once"), "the ending");
     assert!(svg.matches("class=\"small f4\"").count() > 2, "registers that change");
     assert_eq!(svg.matches("<rect class=\"inside\"").count(), 2, "both are inside at the end");
-    let nothing = temporary("peterson.svg");
-    let text = answer(&format!("threads check peterson --diagram {nothing}"));
-    assert!(text.contains("no schedule to draw"), "{text}");
+    // Of an algorithm that holds, a run is drawn in which each process is inside once.
+    let right = temporary("peterson.svg");
+    let text = answer(&format!("threads check peterson --diagram {right}"));
+    assert!(text.contains("shows a run in which processes take turns"), "{text}");
+    let svg = text_of(&right);
+    assert!(svg.contains("no violation was found; here the processes take turns"), "the ending");
+    assert_eq!(svg.matches("<rect class=\"inside\"").count(), 2, "one after the other");
+    for name in ["bakery", "semaphore", "kessels-tree"] {
+        answer(&format!("threads check {name} --diagram {right}"));
+        assert!(text_of(&right).matches("<rect class=\"inside\"").count() >= 2, "{name}");
+    }
     assert!(refusal("threads check hyman --diagram hyman.png").contains("must end in .svg"));
 }

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, exclusive = true)]
     table: bool,
     /// Write a picture of the schedule that shows a violation to FILE.svg: a lane for each process,
-    /// and the registers after each step
+    /// and the registers after each step. If nothing is violated, the processes take turns in it
     #[arg(long, value_name = "FILE.svg", conflicts_with = "table")]
     diagram: Option<PathBuf>,
     /// Open the schedule that shows a violation in a browser, at the violation
@@ -140,14 +140,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         files::ensure_writable(path)?;
     }
     let finding = Finding::new(&question, question.answer(&Interrupt::listen()?)?);
-    let picture = finding.picture();
-    if let (Some(path), Some(picture)) = (&args.diagram, &picture) {
-        files::write(path, picture)?;
+    if let Some(path) = &args.diagram {
+        let picture =
+            finding.picture().map_err(|why| anyhow!("no schedule can be drawn: {why}"))?;
+        files::write(path, &picture)?;
     }
     let told = if args.json { print_json(out, &finding.record()) } else { Ok(finding.print(out)?) };
-    if let (Some(path), None, false) = (&args.diagram, &picture, args.json) {
-        let what = "Nothing is violated, so there is no schedule to draw";
-        writeln!(out, "\n{what}: {} is not written.", path.display())?;
+    if let (Some(path), false, false) = (&args.diagram, finding.has_schedule(), args.json) {
+        let (file, what) = (path.display(), "a run in which processes take turns");
+        writeln!(out, "\nNo violation was found, so {file} shows {what}.")?;
     }
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
     if args.page {

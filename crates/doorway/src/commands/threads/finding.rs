@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use doorway_lab::pictures::{self, Lanes, Step, Stretch};
 use doorway_page::lab::Schedule;
-use doorway_threads::check::{Line, Report};
+use doorway_threads::check::{Line, Report, Rules, tell};
 use doorway_threads::{Bypass, Claims, Section, Since, Word};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
@@ -15,6 +15,9 @@ use super::{ClaimRecord, bypass_text, bypass_values, letters};
 use crate::checking::Stop;
 use crate::finding::above;
 use crate::table::Table;
+
+/// The most steps of a run that is drawn because nothing is violated.
+const MOST_TURNS: usize = 150;
 
 /// A question and its answer.
 pub(super) struct Finding<'a> {
@@ -169,12 +172,53 @@ impl<'a> Finding<'a> {
         Ok(())
     }
 
-    /// The schedule as a picture, if there is one.
-    pub(super) fn picture(&self) -> Option<String> {
-        let Report { schedule, cycle, registers, .. } = &self.answer.report;
-        if schedule.is_empty() && cycle.is_empty() {
-            return None;
+    /// The schedule as a picture: one that shows what is violated, or if there is none, one in which
+    /// the processes take turns.
+    pub(super) fn picture(&self) -> Result<String, String> {
+        let Report { schedule, cycle, .. } = &self.answer.report;
+        if !self.has_schedule() {
+            let ending = "no violation was found; here the processes take turns".to_owned();
+            return Ok(self.lanes(&self.turns()?, None, ending));
         }
+        let lines: Vec<Line> = schedule.iter().chain(cycle).cloned().collect();
+        let ending = self.violated().map_or_else(String::new, |what| format!("violated: {what}"));
+        Ok(self.lanes(&lines, (!cycle.is_empty()).then_some(schedule.len()), ending))
+    }
+
+    /// Whether the check has found a schedule to show.
+    pub(super) fn has_schedule(&self) -> bool {
+        let Report { schedule, cycle, .. } = &self.answer.report;
+        !schedule.is_empty() || !cycle.is_empty()
+    }
+
+    /// A run in which one process after the other takes a step, until each has entered and is
+    /// outside again, or for as long as a picture has room.
+    fn turns(&self) -> Result<Vec<Line>, String> {
+        let Question { info, n, memory, dropped, .. } = self.question;
+        let buffers = *memory == Memory::Tso;
+        let rules = Rules { buffers, dropped: dropped.clone(), ..Rules::default() };
+        let (mut choices, mut entered) = (Vec::new(), vec![false; *n]);
+        loop {
+            let told = tell(info.name, *n, &rules, &choices)?;
+            let here = told.last().ok_or("a story has a beginning")?;
+            if let Some(line) = &here.line {
+                entered[line.process] |= line.enters;
+            }
+            let next = (0..*n).map(|turn| (choices.len() + turn) % n).find_map(|process| {
+                let is_done = entered[process] && here.places[process].1 == Section::Outside;
+                let mut possible = here.choices.iter().map(|(choice, _)| *choice);
+                possible.find(|choice| choice.process == process).filter(|_| !is_done)
+            });
+            match next {
+                Some(choice) if choices.len() < MOST_TURNS => choices.push(choice),
+                _ => return Ok(told.into_iter().filter_map(|moment| moment.line).collect()),
+            }
+        }
+    }
+
+    /// A picture of these steps, with a lane for each process.
+    fn lanes(&self, lines: &[Line], cycle: Option<usize>, ending: String) -> String {
+        let registers = &self.answer.report.registers;
         let step = |line: &Line| Step {
             process: line.process,
             text: line.what.clone() + if line.enters { ", enters" } else { "" },
@@ -186,16 +230,15 @@ impl<'a> Finding<'a> {
             },
             registers: line.values.iter().map(|value| shown(*value)).collect(),
         };
-        let lanes = Lanes {
+        pictures::lanes(&Lanes {
             title: self.subject(),
             processes: (0..self.question.n).map(|process| format!("P{process}")).collect(),
             registers: registers.iter().map(|(name, _)| name.clone()).collect(),
             first: registers.iter().map(|(_, first)| shown(*first)).collect(),
-            steps: schedule.iter().chain(cycle).map(step).collect(),
-            cycle: (!cycle.is_empty()).then_some(schedule.len()),
-            ending: self.violated().map_or_else(String::new, |what| format!("violated: {what}")),
-        };
-        Some(pictures::lanes(&lanes))
+            steps: lines.iter().map(step).collect(),
+            cycle,
+            ending,
+        })
     }
 
     /// Whether the schedule ends in a state in which no process can go on.
