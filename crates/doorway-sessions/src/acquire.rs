@@ -204,7 +204,7 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask).filter(open) else {
             // The request was withdrawn in the meantime, or its session has ended.
             self.forget_ask(ask, out);
-            return out.push(Output::Release(ask));
+            return out.push(Output::Release(ask, None));
         };
         let (tell, written) = match asking.state {
             Progress::Reclaiming(_, place) => (false, place),
@@ -318,7 +318,7 @@ impl Sessions {
                     return self.hold(ask, fence, None, tell, out);
                 }
                 self.drop_asked(ask, fence, out);
-                out.push(Output::Release(ask));
+                out.push(Output::Release(ask, None)); // It has no record.
                 self.settle(ask, Err(unwritten(&error)), out);
             }
         }

@@ -366,9 +366,10 @@ pub enum Output {
     },
     /// Withdraw a request that waits at the node.
     Abandon(AskId),
-    /// Give a grant back to the node. If a record could not be erased, that has to wait: see
+    /// Give a grant back to the node. Its record was at this place of the ledger, if it had one. If
+    /// the record could not be erased, the grant has to wait: see
     /// [`WithheldGrants`](crate::WithheldGrants).
-    Release(AskId),
+    Release(AskId, Option<u32>),
     /// Write these records into the ledger. The answer is [`Input::Written`]. Until it has come,
     /// nothing but answers to other outputs may be passed in.
     Write(AskId, Vec<(u32, Record)>),

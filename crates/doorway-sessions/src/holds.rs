@@ -155,7 +155,7 @@ impl Sessions {
                         self.erase(place, out);
                     }
                     self.drop_asked(ask, fence, out);
-                    out.push(Output::Release(ask));
+                    out.push(Output::Release(ask, place));
                     self.settle(ask, Err(refusal), out);
                 }
             }

@@ -401,8 +401,8 @@ impl<F: LedgerFile> Ledger<F> {
         let (bytes, length) = encode(record);
         // Until the record is written, no other thread may erase what is at its place.
         let mut extent = self.extent.lock();
-        extent.unerased.remove(&place);
         self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)?;
+        extent.unerased.remove(&place);
         extent.end = extent.end.max(place + 1);
         Ok(())
     }
@@ -411,22 +411,20 @@ impl<F: LedgerFile> Ledger<F> {
     /// ledger survives a crash of the process, but perhaps not one of the machine. An error means
     /// that the next process may find a session or a grant that has ended.
     pub fn sync(&self) -> io::Result<()> {
-        self.erase_rest(&mut self.extent.lock())?;
+        self.erase_rest()?;
         self.file.sync()
     }
 
-    /// Find out whether more records can be written: erase those that could not be erased before,
-    /// and write empty ones behind the last record.
+    /// Find out whether more records can be written: write empty ones behind the last record.
     pub fn probe(&self) -> io::Result<()> {
         // Until this is done, no other thread may write a record there.
-        let mut extent = self.extent.lock();
-        self.erase_rest(&mut extent)?;
+        let extent = self.extent.lock();
         self.file.write_at(&[0; PROBE], u64::from(extent.end) * RECORD as u64)
     }
 
     /// Erase the record at a place, if there is one. If that fails, [`Ledger::sync`] and
-    /// [`Ledger::probe`] try it again. Until then, the next process would find a session or a grant
-    /// that has ended.
+    /// [`Ledger::erase_rest`] try it again. Until then, the next process would find a session or a
+    /// grant that has ended.
     pub fn erase(&self, place: u32) -> io::Result<()> {
         self.blank(place).or_else(|error| {
             let mut extent = self.extent.lock();
@@ -441,7 +439,8 @@ impl<F: LedgerFile> Ledger<F> {
     }
 
     /// Erase the records that could not be erased before.
-    fn erase_rest(&self, extent: &mut Extent) -> io::Result<()> {
+    pub fn erase_rest(&self) -> io::Result<()> {
+        let mut extent = self.extent.lock();
         while let Some(place) = extent.unerased.first().copied() {
             self.blank(place)?;
             extent.unerased.remove(&place);
@@ -650,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_could_not_be_erased_is_erased_by_the_next_sync_or_probe() {
+    fn a_record_that_could_not_be_erased_is_erased_later() {
         let file = FailingFile(Mutex::new(Vec::new()), AtomicBool::new(false));
         let fails = |fails| file.1.store(fails, Ordering::Relaxed);
         let start = LedgerStart {
@@ -684,10 +683,12 @@ mod tests {
         ledger.erase(1).unwrap(); // It was erased before.
         ledger.sync().unwrap();
         ledger.erase(2).unwrap_err();
+        ledger.erase_rest().unwrap_err();
         ledger.probe().unwrap_err();
         fails(false);
+        ledger.erase_rest().unwrap();
         ledger.probe().unwrap();
-        assert_eq!(places(), [3], "a probe erases it, too");
+        assert_eq!(places(), [3]);
         ledger.write(4, &record).unwrap();
         assert_eq!(places(), [3, 4], "a probe leaves places for records");
     }

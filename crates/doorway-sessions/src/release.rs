@@ -120,9 +120,10 @@ impl Sessions {
                     self.erase(place, out);
                 }
                 self.drop_asked(ask, fence, out);
-                out.push(Output::Release(ask));
+                out.push(Output::Release(ask, place));
             }
-            Progress::Reclaiming(..) | Progress::Writing { .. } => out.push(Output::Release(ask)),
+            Progress::Reclaiming(_, place) => out.push(Output::Release(ask, place)),
+            Progress::Writing { .. } => out.push(Output::Release(ask, None)),
         }
         self.forget_ask(ask, out);
     }
@@ -160,7 +161,7 @@ impl Sessions {
         self.leave(&lock, grant.permits);
         self.counters.ended(&lock, kind);
         self.announce(number, kind, lock, fence, why, out);
-        out.push(Output::Release(ask));
+        out.push(Output::Release(ask, grant.place));
         if self.stage == Stage::Draining && self.counters.in_use() == 0 {
             out.push(Output::Drained);
         }

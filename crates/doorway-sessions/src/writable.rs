@@ -4,8 +4,10 @@
 //! end that: on a full disk, the places of erased records can still be used. So while the trouble
 //! lasts, the shell probes the ledger again and again, and a probe that succeeds ends it.
 //!
-//! If a record cannot be erased, the grants that end keep their locks until a probe has erased it.
+//! If the record of a grant that ends cannot be erased, the grant keeps its lock until the record
+//! is erased later.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorway_protocol::Moment;
@@ -30,29 +32,30 @@ pub(super) struct LedgerState {
 /// too.
 #[derive(Clone, Debug, Default)]
 pub struct WithheldGrants {
-    /// Whether the ledger has a record that could not be erased.
-    unerased: bool,
+    /// The places whose records could not be erased.
+    unerased: BTreeSet<u32>,
     grants: Vec<AskId>,
 }
 
 impl WithheldGrants {
-    /// A record could not be erased.
-    pub fn note_unerased(&mut self) {
-        self.unerased = true;
+    /// The record at this place could not be erased.
+    pub fn note_unerased(&mut self, place: u32) {
+        self.unerased.insert(place);
     }
 
     /// Whether a grant of [`Output::Release`] goes back to the node now. Otherwise
     /// [`WithheldGrants::take`] names it later.
-    pub fn releases(&mut self, grant: AskId) -> bool {
-        if self.unerased {
+    pub fn releases(&mut self, grant: AskId, place: Option<u32>) -> bool {
+        let withheld = place.is_some_and(|place| self.unerased.contains(&place));
+        if withheld {
             self.grants.push(grant);
         }
-        !self.unerased
+        !withheld
     }
 
-    /// A probe has erased all records that have ended. Returns the grants that go back to the node.
+    /// All records that have ended are erased. Returns the grants that go back to the node.
     pub fn take(&mut self) -> Vec<AskId> {
-        self.unerased = false;
+        self.unerased.clear();
         std::mem::take(&mut self.grants)
     }
 }

@@ -71,8 +71,8 @@ impl ServiceShell {
             Output::Acquire { ask, session, name, mode, wait, numbers } => {
                 self.acquire(core, ask, name, NodeRequest { session, mode, wait, numbers });
             }
-            Output::Release(ask) => {
-                if core.withheld.releases(ask) {
+            Output::Release(ask, place) => {
+                if core.withheld.releases(ask, place) {
                     core.guards.remove(&ask);
                 }
             }
@@ -153,22 +153,24 @@ impl ServiceShell {
 
     fn erase(&self, core: &mut Core, place: u32) {
         if let Err(error) = self.in_ledger(|ledger| ledger.erase(place)) {
-            core.withheld.note_unerased();
+            core.withheld.note_unerased(place);
             core.inputs.push_back(Input::LedgerFailed(error));
         }
     }
 
-    /// Find out whether the directory of the ledger and the ledger itself can be written.
+    /// Find out whether the directory of the ledger and the ledger itself can be written. A full
+    /// disk still takes what makes no file longer, so records are erased first.
     fn probe(&self, core: &mut Core) {
-        let directory = self.ledger.as_ref().and_then(|ledger| ledger.path().parent());
-        let usable = directory.map_or(Ok(true), |directory| directory::examine(directory, false));
-        let probed = usable.map_err(|error| error.to_string());
-        let probed = probed.and_then(|_| self.in_ledger(Ledger::probe));
-        if probed.is_ok() {
+        let erased = self.in_ledger(Ledger::erase_rest);
+        if erased.is_ok() {
             for ask in core.withheld.take() {
                 core.guards.remove(&ask);
             }
         }
+        let directory = self.ledger.as_ref().and_then(|ledger| ledger.path().parent());
+        let usable = directory.map_or(Ok(true), |directory| directory::examine(directory, false));
+        let usable = usable.map_err(|error| error.to_string());
+        let probed = erased.and(usable).and_then(|_| self.in_ledger(Ledger::probe));
         core.inputs.push_back(Input::Probed(probed));
     }
 
@@ -240,10 +242,14 @@ impl ServiceShell {
             };
             let durable = async {
                 dropped.await.map_err(|ended| ended.to_string())?;
-                while Service(Arc::clone(&shell)).sync_ledger().await.is_err() {
-                    sleep(SYNC_AGAIN).await;
+                let service = Service(Arc::clone(&shell));
+                loop {
+                    match service.sync_ledger().await {
+                        Ok(()) => return Ok(()),
+                        Err(error) if service.is_stopping() => return Err(error.text),
+                        Err(_) => sleep(SYNC_AGAIN).await,
+                    }
                 }
-                Ok(())
             };
             let mut durable = pin!(durable);
             let Ok(done) = timeout(DROPPING, &mut durable).await else {

@@ -79,8 +79,8 @@ impl Node {
             }
             Output::DropHold { name, fence } => self.drop_hold(context, name, fence),
             Output::Abandon(ask) => self.abandon(context, ask),
-            Output::Release(ask) => {
-                if process.withheld.releases(ask) {
+            Output::Release(ask, place) => {
+                if process.withheld.releases(ask, place) {
                     self.release(context, ask);
                 }
             }
@@ -98,14 +98,16 @@ impl Node {
             }
             Output::Erase(place) => {
                 if let Err(error) = process.ledger.erase(place) {
-                    process.withheld.note_unerased();
+                    process.withheld.note_unerased(place);
                     process.inputs.push_back(Input::LedgerFailed(error.to_string()));
                 }
             }
             Output::Probe => {
-                let probed = process.ledger.probe().map_err(|error| error.to_string());
+                let erased = process.ledger.erase_rest();
                 let released =
-                    probed.as_ref().map_or_else(|_| Vec::new(), |()| process.withheld.take());
+                    erased.as_ref().map_or_else(|_| Vec::new(), |()| process.withheld.take());
+                let probed = erased.and_then(|()| process.ledger.probe());
+                let probed = probed.map_err(|error| error.to_string());
                 process.inputs.push_back(Input::Probed(probed));
                 for ask in released {
                     self.release(context, ask);

@@ -106,7 +106,7 @@ fn print(out: &mut dyn Write, report: &StatusReport<'_>) -> anyhow::Result<()> {
         None => writeln!(out, "view      none: the members have not agreed on the next one yet")?,
     }
     if let Some(LedgerTrouble { error, remedy, for_ms }) = ledger {
-        writeln!(out, "ledger    cannot be written for {}: {error}", time(*for_ms))?;
+        writeln!(out, "ledger    has not been writable for {}: {error}", time(*for_ms))?;
         writeln!(out, "          locks are refused; {remedy}")?;
     }
     writeln!(out, "members   {}", status.members.join(" "))?;

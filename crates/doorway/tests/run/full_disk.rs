@@ -109,7 +109,7 @@ fn a_full_disk_is_told_everywhere_and_so_is_its_end() {
     let metrics = small.get("/metrics");
     assert!(has(&metrics, "doorway_ledger_writable 0") && has(&metrics, "doorway_serving 0"));
     let status = small.place.answer("status");
-    assert!(status.contains("ledger    cannot be written for "), "{status}");
+    assert!(status.contains("ledger    has not been writable for "), "{status}");
     assert!(status.contains(&data) && status.contains("make room"), "{status}");
     let status: serde_json::Value =
         serde_json::from_str(&small.place.answer("status --json")).expect("JSON");

@@ -374,8 +374,8 @@ impl Shell {
                 inputs.push_back(Input::Dropped(name, fence, Ok(())));
             }
             Output::Abandon(ask) => self.locks.abandon(ask),
-            Output::Release(_) if mistake == Some(Mistake::ReleasesNothing) => {}
-            Output::Release(ask) => self.locks.release(ask),
+            Output::Release(..) if mistake == Some(Mistake::ReleasesNothing) => {}
+            Output::Release(ask, _) => self.locks.release(ask),
             Output::Write(ask, records) => {
                 if mistake == Some(Mistake::WritesLate) {
                     self.unwritten.extend(records);

@@ -341,7 +341,7 @@ fn asked(out: &[Output]) -> Option<AskId> {
 /// The grants that the node gets back.
 fn released(out: &[Output]) -> Vec<AskId> {
     let release = |output: &Output| match output {
-        Output::Release(ask) => Some(*ask),
+        Output::Release(ask, _) => Some(*ask),
         _ => None,
     };
     out.iter().filter_map(release).collect()

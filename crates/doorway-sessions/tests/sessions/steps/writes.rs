@@ -45,7 +45,7 @@ fn a_grant_leaves_the_ledger_before_the_node_gets_it_back() {
     let ask = node.hold(0, connection, "a", 1);
     let out = node.request(1, connection, Request::Release(2, name("a"), Fence::new(1, 1)));
     let erase = out.iter().position(|it| matches!(it, Output::Erase(_))).unwrap();
-    let release = out.iter().position(|it| matches!(it, Output::Release(of) if *of == ask));
+    let release = out.iter().position(|it| matches!(it, Output::Release(of, _) if *of == ask));
     assert!(erase < release.unwrap(), "{out:?}");
     assert_eq!(told(&out), [(connection, Reply::Released(2, true))]);
 }
@@ -222,11 +222,13 @@ fn questions_about_the_ledger_cause_at_most_one_probe_a_second() {
 }
 
 #[test]
-fn while_a_record_cannot_be_erased_no_grant_goes_back_to_the_node() {
+fn a_grant_whose_record_cannot_be_erased_goes_back_to_the_node_later() {
     let mut withheld = WithheldGrants::default();
-    assert!(withheld.releases(AskId(1)));
-    withheld.note_unerased();
-    assert!(!withheld.releases(AskId(2)) && !withheld.releases(AskId(3)));
-    assert_eq!(withheld.take(), [AskId(2), AskId(3)]);
-    assert!(withheld.releases(AskId(4)) && withheld.take().is_empty());
+    assert!(withheld.releases(AskId(1), Some(7)));
+    withheld.note_unerased(7);
+    assert!(!withheld.releases(AskId(2), Some(7)));
+    assert!(withheld.releases(AskId(3), Some(8)), "its record is erased");
+    assert!(withheld.releases(AskId(4), None), "it has no record");
+    assert_eq!(withheld.take(), [AskId(2)]);
+    assert!(withheld.releases(AskId(5), Some(7)) && withheld.take().is_empty());
 }

@@ -132,7 +132,7 @@ fn a_fixed_group_shows_how_its_members_are_arranged() {
         }
     }
     let said = group.answer(1, "status --json");
-    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let said: Value = serde_json::from_str(&said).expect("JSON");
     assert_eq!(said["arranged"][1], "locks `desk`: central, coordinator b");
     assert_eq!(said["arranged"].as_array().map(Vec::len), Some(2), "no other rule arranges them");
     assert!(group.get(2, "/v1/locks/desk").contains("\"algorithm\":\"central, coordinator b\""));
