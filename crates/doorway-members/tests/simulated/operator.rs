@@ -60,7 +60,9 @@ impl Operator {
         loop {
             let stores: Vec<_> = {
                 let now = self.stage.now.lock();
-                now.nodes.iter().flatten().map(|(_, store)| Arc::clone(store)).collect()
+                // The guest may not belong to the group, and then it is refused everything.
+                let members = now.nodes.iter().take(self.stage.plan.seats).flatten();
+                members.map(|(_, store)| Arc::clone(store)).collect()
             };
             for store in stores {
                 if let Ok(Ok(answer)) = timeout(PATIENCE, store.put(command.clone())).await {

@@ -57,6 +57,19 @@ pub(crate) fn hold(group: &Group, count: usize) -> Vec<Grant> {
     threads.into_iter().flat_map(|thread| thread.join().expect("it holds")).collect()
 }
 
+/// Clients of one node, each of which holds ten locks.
+pub(crate) fn hold_at(group: &Group, node: usize, clients: usize) -> Vec<(Client, Vec<Grant>)> {
+    let hold = |number: usize| {
+        let client = client(group, node);
+        let enter = |lock: usize| {
+            client.acquire(&format!("kept/{number}/{lock}")).enter().expect("a free lock")
+        };
+        let grants = (0..10).map(enter).collect();
+        (client, grants)
+    };
+    (0..clients).map(hold).collect()
+}
+
 /// The longest time that a client at each of these nodes waits for a lock that nobody else wants,
 /// while something happens.
 pub(crate) fn longest(

@@ -8,13 +8,18 @@
 //!   the lease and one second.
 //! - *killed, serves again*: a node is killed and started at once. The time from its start to the
 //!   first grant that it gives.
+//! - *killed, clients reclaim*: the same while clients of the node hold locks. The time from its
+//!   start until each of their sessions is served again, and until the first grant to another
+//!   client. None of the locks may be lost.
 //! - *non-holder dead*: a node is killed that holds nothing. The longest wait for a lock at another
 //!   node: one that was last used there, and needs no other node, and one that is new, and needs
 //!   all of them.
 //! - *restart*, *leave*, *join*: while clients hold 10,000 locks, a node is restarted in good
 //!   order, a fourth machine joins, and leaves. The longest wait for a lock at another node.
-//! - *long lease*: a lease of a minute, which the group has to keep, beside a lock of etcd with
-//!   three members on the same disk.
+//! - *long lease*: a lease of a minute, which the group has to keep, beside a lock of etcd and an
+//!   ephemeral node of ZooKeeper with three members each, and a key of Redis, on the same disk.
+//! - *holder silent, next in*: the time from the last message of a holder to the entry of the next
+//!   client in etcd, ZooKeeper and Redis, if the holder falls silent and has 2 s.
 //!
 //! Five machines with the default lease, 10 s:
 //!
@@ -27,16 +32,20 @@
 //! else to do. `--smoke` does all of this once. `--json` prints JSON.
 
 mod crowd;
+mod etcd;
 #[path = "../../tests/run/members/group.rs"]
 mod group;
 mod holds;
 mod http;
 mod idle;
+mod others;
 #[path = "../../tests/run/place.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
 mod place;
+mod redis;
+mod zookeeper;
 
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use crowd::Wish;
@@ -45,16 +54,16 @@ use place::until;
 
 /// A line of the table.
 struct Row {
-    what: &'static str,
+    what: String,
     unit: &'static str,
     /// In ascending order.
     values: Vec<f64>,
 }
 
 impl Row {
-    fn new(what: &'static str, unit: &'static str, mut values: Vec<f64>) -> Self {
+    fn new(what: impl Into<String>, unit: &'static str, mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        Self { what, unit, values }
+        Self { what: what.into(), unit, values }
     }
 
     fn least(&self) -> f64 {
@@ -77,6 +86,8 @@ struct Amount {
     /// How many locks are held meanwhile.
     held: usize,
     leases: usize,
+    /// How many clients of a node that is killed reclaim their locks, ten each.
+    reclaiming: usize,
     /// How long the leader's thread is held up.
     held_up: Duration,
 }
@@ -86,10 +97,10 @@ fn main() {
     let has = |word: &str| words.iter().any(|it| it == word);
     let amount = if has("--smoke") {
         let (idle, held_up) = (Duration::from_millis(200), Duration::from_millis(200));
-        Amount { times: 1, idle, held: 30, leases: 2, held_up }
+        Amount { times: 1, idle, held: 30, leases: 2, reclaiming: 3, held_up }
     } else {
         let (idle, held_up) = (Duration::from_secs(20), Duration::from_secs(3));
-        Amount { times: 15, idle, held: 10_000, leases: 500, held_up }
+        Amount { times: 15, idle, held: 10_000, leases: 500, reclaiming: 100, held_up }
     };
     let mut rows = quick(&amount);
     rows.extend(default(&amount));
@@ -117,6 +128,7 @@ fn quick(amount: &Amount) -> Vec<Row> {
         Row::new("holder dead, next in", "ms", repeat(times, || next_in(&mut group))),
         Row::new("killed, serves again", "ms", repeat(times, || serves_again(&mut group))),
     ];
+    rows.extend(reclaims(&mut group, times, amount.reclaiming));
     for (what, wish) in [
         ("non-holder dead, slowest lock, used here", Wish::Here),
         ("non-holder dead, slowest lock, new", Wish::New),
@@ -125,9 +137,15 @@ fn quick(amount: &Amount) -> Vec<Row> {
         let values = repeat(times.div_ceil(4), || dead(&mut group, wish));
         rows.push(Row::new(what, "ms", values));
     }
-    for (what, values) in holds::holds(&group, amount.leases) {
+    let mut others = others::all(&group);
+    for (what, values) in holds::holds(&group, &mut others, amount.leases) {
         rows.push(Row::new(what, "ms", values));
     }
+    for other in &mut others {
+        let what = format!("{}, holder silent, next in", other.name());
+        rows.push(Row::new(what, "ms", repeat(times, || other.next_in())));
+    }
+    drop(others);
     let held = crowd::hold(&group, amount.held);
     for (what, wish) in [
         ("restart elsewhere, slowest lock, used here", Wish::Here),
@@ -135,14 +153,16 @@ fn quick(amount: &Amount) -> Vec<Row> {
     ] {
         rows.push(Row::new(what, "ms", repeat(times, || restart(&mut group, wish))));
     }
-    let (mut joins, mut leaves) = (vec![], vec![]);
-    for _ in 0..times {
-        let (join, leave) = join_and_leave(&mut group);
-        joins.push(join.as_secs_f64() * 1000.0);
-        leaves.push(leave.as_secs_f64() * 1000.0);
+    for (which, wish) in [("used here", Wish::Here), ("new", Wish::New)] {
+        let (mut joins, mut leaves) = (vec![], vec![]);
+        for _ in 0..times {
+            let (join, leave) = join_and_leave(&mut group, wish);
+            joins.push(join.as_secs_f64() * 1000.0);
+            leaves.push(leave.as_secs_f64() * 1000.0);
+        }
+        rows.push(Row::new(format!("join, slowest lock, {which}"), "ms", joins));
+        rows.push(Row::new(format!("leave, slowest lock, {which}"), "ms", leaves));
     }
-    rows.push(Row::new("join, slowest lock, used here", "ms", joins));
-    rows.push(Row::new("leave, slowest lock, used here", "ms", leaves));
     let lost = held.iter().filter(|grant| grant.is_lost()).count();
     rows.push(Row::new("locks lost by all of this", "count", vec![lost as f64]));
     rows
@@ -219,6 +239,43 @@ fn serves_again(group: &mut Group) -> Duration {
     time
 }
 
+/// Kill a node whose clients hold locks, and start it again.
+fn reclaims(group: &mut Group, times: usize, clients: usize) -> Vec<Row> {
+    let (mut sessions, mut others, mut lost) = (vec![], vec![], 0);
+    for _ in 0..times {
+        let held = crowd::hold_at(group, 1, clients);
+        let waiting = crowd::client(group, 0);
+        group.kill(1);
+        let begin = Instant::now();
+        let (served, other) = scope(|scope| {
+            let served = held.iter().enumerate().map(|(number, (client, _))| {
+                scope.spawn(move || {
+                    let name = format!("again/{number}");
+                    drop(client.acquire(&name).enter().expect("its session goes on"));
+                    begin.elapsed()
+                })
+            });
+            let served: Vec<_> = served.collect();
+            group.start(1);
+            group.lock(1, "fresh");
+            let other = begin.elapsed();
+            (served.into_iter().map(|it| it.join().expect("no panic")).collect::<Vec<_>>(), other)
+        });
+        sessions.extend(served.into_iter().map(|it| it.as_secs_f64() * 1000.0));
+        others.push(other.as_secs_f64() * 1000.0);
+        // Another node must know of them.
+        drop(waiting.acquire("elsewhere").enter().expect("a free lock"));
+        lost += held.iter().flat_map(|(_, grants)| grants).filter(|it| it.is_lost()).count();
+        drop(held);
+        group.complete(0);
+    }
+    vec![
+        Row::new("killed, clients reclaim, each is served", "ms", sessions),
+        Row::new("killed, clients reclaim, first other grant", "ms", others),
+        Row::new("killed, clients reclaim, locks lost", "count", vec![lost as f64]),
+    ]
+}
+
 /// Kill a node that holds nothing. Returns the slowest lock at another node.
 fn dead(group: &mut Group, wish: Wish) -> Duration {
     let longest = crowd::longest(group, &[(0, wish)], |group| {
@@ -241,10 +298,10 @@ fn restart(group: &mut Group, wish: Wish) -> Duration {
 }
 
 /// Let a fourth machine join, and then leave. Returns the slowest lock at another node during each.
-fn join_and_leave(group: &mut Group) -> (Duration, Duration) {
+fn join_and_leave(group: &mut Group, wish: Wish) -> (Duration, Duration) {
     group.start(3);
     let add = format!("members add d {}", group.address(3));
-    let nodes = [(0, Wish::Here), (1, Wish::Here)];
+    let nodes = [(0, wish), (1, wish)];
     let join = crowd::longest(group, &nodes, |group| {
         until("it is added", || group.output(0, &add).status.success());
         group.complete(3);
