@@ -172,8 +172,8 @@ impl<'a> Finding<'a> {
         Ok(())
     }
 
-    /// The schedule as a picture: one that shows what is violated, or if there is none, one in which
-    /// the processes take turns.
+    /// The schedule as a picture: one that shows what is violated, or if there is none, one in
+    /// which the processes take turns.
     pub(super) fn picture(&self) -> Result<String, String> {
         let Report { schedule, cycle, .. } = &self.answer.report;
         if !self.has_schedule() {
