@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: run a benchmark, which prints a table.
 
+pub(crate) mod buffer;
+
 use std::process::Command;
 
 use anyhow::ensure;

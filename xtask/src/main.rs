@@ -44,6 +44,8 @@ Usage: cargo xtask TASK
   bench members [--json] [--smoke]
                   measure what happens when machines of a group die and come back, and what a
                   group costs; takes ten minutes
+  bench buffer [--smoke]
+                  measure the bounded buffer over a link, by its capacity; takes a minute
   bench page [--smoke]
                   measure the laboratory and the live page in a browser; takes four minutes
   faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
@@ -87,6 +89,9 @@ fn main() -> ExitCode {
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["bench", "doors", ref options @ ..] if for_benches(options) => bench::doors(options),
         ["bench", "members", ref options @ ..] if for_benches(options) => bench::members(options),
+        ["bench", "buffer", ref options @ ..] if for_benches(options) => {
+            bench::buffer::run(options)
+        }
         ["bench", "page", ref options @ ..] if for_benches(options) => bench::page(options),
         ["faults"] => faults::run("100"),
         ["faults", times] => faults::run(times),

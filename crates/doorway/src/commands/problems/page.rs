@@ -141,7 +141,7 @@ fn pace(out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(out.write_all(OVER_A_LINK.as_bytes())?)
 }
 
-/// What was measured by hand with the example `buffer` of `doorway-node`.
+/// Where the buffer is measured over a link: a measurement is no part of a page that is generated.
 const OVER_A_LINK: &str = "
 ## Over a real link
 
@@ -155,13 +155,6 @@ target/debug/examples/buffer consume 127.0.0.1:7500 out.txt 256 &
 target/debug/examples/buffer produce 127.0.0.1:7500 in.txt 256
 ```
 
-Ten runs of each capacity, in turns, with lines of 55 bytes. The program was built as the tests are
-(`opt-level = 1`), and the two cores of the machine were busy with other work, so that the slowest
-run took up to three times as long as the fastest. In every run the two files were equal.
-
-| places | lines in a second, median | fastest | against one place |
-|--:|--:|--:|--:|
-| 1 | 35,000 | 47,000 | 1 |
-| 16 | 350,000 | 390,000 | 8 |
-| 256 | 660,000 | 940,000 | 20 |
+`cargo xtask bench buffer` measures it with 1, 16 and 256 places, and
+[benchmarks.md](benchmarks.md#a-buffer-over-a-link) has the results.
 ";
