@@ -57,10 +57,13 @@ pub(crate) struct LockView {
     away: Vec<Absent>,
     /// The names of the members that did not answer in time.
     silent: Vec<String>,
+    /// True while `record` records the lock at this node and at all members that are neither away
+    /// nor silent.
+    recording: bool,
 }
 
 impl From<LockState> for LockView {
-    fn from(LockState { report, expires_in_ms }: LockState) -> Self {
+    fn from(LockState { report, expires_in_ms, recording }: LockState) -> Self {
         let holders = report.holders.into_iter().zip(expires_in_ms);
         Self {
             lock: report.lock,
@@ -73,6 +76,7 @@ impl From<LockState> for LockView {
             waiters: report.waiters,
             away: report.away,
             silent: report.silent,
+            recording,
         }
     }
 }

@@ -107,6 +107,8 @@ pub struct LockState {
     pub report: LockReport,
     /// How much longer the lease of each holder lasts, in milliseconds, where that is known.
     pub expires_in_ms: Vec<Option<u64>>,
+    /// Whether the lock is being recorded, at this node and at the members that have answered.
+    pub recording: bool,
 }
 
 /// What one member says about its locks.
@@ -273,6 +275,9 @@ impl Service {
         lock: &Name,
     ) -> Result<LockState, Refusal> {
         allowed(principal, Right::Inspect, lock)?;
+        let (behind, _) = self.0.core.lock().sessions.behind(lock);
+        // Before the members are asked: those that answer have begun too.
+        let recording = self.0.node.records(&behind);
         let question = Question::Lock(lock.to_string());
         let (report, (answers, _)) =
             tokio::join!(self.inspect(principal, lock), self.ask::<NodeLock>(&question));
@@ -295,7 +300,7 @@ impl Service {
                 (waiter.place, waiter.missing) = (same.place, same.missing.clone());
             }
         }
-        Ok(LockState { report, expires_in_ms })
+        Ok(LockState { report, expires_in_ms, recording })
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the
