@@ -152,6 +152,13 @@ impl NodeShell {
         open.values().any(|it| goes_on(it) && self.shard_of(&it.lock) == shard)
     }
 
+    /// Whether this lock is recorded by itself now.
+    pub(crate) fn records(&self, lock: &Name) -> bool {
+        let now = self.now();
+        let open = self.recordings.open.lock();
+        open.values().any(|it| it.lock == *lock && it.ended.is_none() && it.until > now)
+    }
+
     /// Begin a recording, unless it has begun, and note the marker of a member.
     pub(crate) fn begin_recording(
         &self,

@@ -376,6 +376,13 @@ impl Node {
         self.0.shell.record_lock(lock, time).await
     }
 
+    /// Whether [`Node::record_lock`] records this lock now, at this node. A member that answers a
+    /// question that this node asks from now on has begun too.
+    #[must_use]
+    pub fn records(&self, lock: &Name) -> bool {
+        self.0.shell.records(lock)
+    }
+
     /// Learn of views: the number of the running view, or `None` while the members agree on the
     /// next one. A view that ends before it is looked at may be missed.
     pub fn views(&self) -> watch::Receiver<Option<u64>> {

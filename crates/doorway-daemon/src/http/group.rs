@@ -60,10 +60,13 @@ pub(crate) struct LockView {
     /// The clients that held the lock at members that cannot be reached, when this node heard of it
     /// last.
     last_known: Vec<LastHolder>,
+    /// True while `record` records the lock at this node and at all members that are neither away
+    /// nor silent.
+    recording: bool,
 }
 
 impl From<LockState> for LockView {
-    fn from(LockState { report, expires_in_ms, last_known }: LockState) -> Self {
+    fn from(LockState { report, expires_in_ms, last_known, recording }: LockState) -> Self {
         let holders = report.holders.into_iter().zip(expires_in_ms);
         Self {
             lock: report.lock,
@@ -77,6 +80,7 @@ impl From<LockState> for LockView {
             away: report.away,
             silent: report.silent,
             last_known,
+            recording,
         }
     }
 }

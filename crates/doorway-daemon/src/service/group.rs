@@ -109,6 +109,8 @@ pub struct LockState {
     pub expires_in_ms: Vec<Option<u64>>,
     /// The last known holders at members that are away.
     pub last_known: Vec<LastHolder>,
+    /// Whether the lock is being recorded, at this node and at the members that have answered.
+    pub recording: bool,
 }
 
 /// What one member says about its locks.
@@ -275,6 +277,9 @@ impl Service {
         lock: &Name,
     ) -> Result<LockState, Refusal> {
         allowed(principal, Right::Inspect, lock)?;
+        let (behind, _) = self.0.core.lock().sessions.behind(lock);
+        // Before the members are asked: those that answer have begun too.
+        let recording = self.0.node.records(&behind);
         let question = Question::Lock(lock.to_string());
         let (report, (answers, _)) =
             tokio::join!(self.inspect(principal, lock), self.ask::<NodeLock>(&question));
@@ -302,7 +307,7 @@ impl Service {
         } else {
             Vec::new()
         };
-        Ok(LockState { report, expires_in_ms, last_known })
+        Ok(LockState { report, expires_in_ms, last_known, recording })
     }
 
     /// Record what one lock does at all members that can be reached, for this long. Returns the

@@ -2,7 +2,7 @@
 
 import { h, many, plain, put, say } from "./dom.js";
 import { group, hasLab, hasToken, inspect, list, setToken, takeToken } from "./livecall.js";
-import { lockPanel, time } from "./lock.js";
+import { lockPanel, short, time } from "./lock.js";
 import { LONG, lockList } from "./locks.js";
 import { membersNews, newsList } from "./news.js";
 import { sparkline } from "./spark.js";
@@ -79,7 +79,7 @@ function showGroup(told) {
   const [held, waiting, grants] = ["held", "waiting", "grants"].map((it) => told.nodes.reduce((sum, one) => sum + one[it], 0));
   say(totals, `${held.toLocaleString("en")} held, ${waiting.toLocaleString("en")} waiting, ${many(grants, "grant")}`);
   spark.add(grants, Date.now());
-  const texts = [`group ${node.group}`, `node ${node.node}`, `view ${node.view ?? "being agreed on"}`, `up ${time(node.up_ms)}`,
+  const texts = [`group ${node.group}`, `node ${node.node}`, `view ${node.view ?? "being agreed on"}`, `up ${short(node.up_ms)}`,
     `${told.nodes.length} of ${many(node.members.length, "member")}`];
   texts.forEach((text, index) => say(facts.children[index] ?? facts.appendChild(h("span", {})), text));
   const lines = [
@@ -160,7 +160,7 @@ async function lookAtLock() {
 /** The age of the figures. */
 function tick() {
   const old = Date.now() - state.heard;
-  put(age, state.heard ? `${Math.floor(old / 1000)} s old` : "");
+  say(age, state.heard ? `${Math.floor(old / 1000)} s old` : "");
   document.body.classList.toggle("stale", state.signedIn && old > STALE);
 }
 

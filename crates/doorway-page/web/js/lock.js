@@ -100,10 +100,13 @@ function askFence(name, holder, tell) {
   dialog.showModal();
 }
 
+/** What the page says until the node tells that the recording has begun, and from then on. */
+const [ASKED, BEGUN] = ["Asking the members to record …", "Recording for 10 s …"];
+
 /** Record for ten seconds, and offer what was recorded: in the laboratory if there is one, and as a file. */
 async function recordNow(name, button, place) {
   button.disabled = true;
-  put(place, "Recording for 10 s …");
+  put(place, ASKED);
   try {
     const { text, missing } = await record(name, 10_000);
     const file = `${name.replace(/[^A-Za-z0-9._-]/g, "_")}.recording`;
@@ -152,6 +155,7 @@ export function lockPanel(name, tell, here) {
   function update(report) {
     for (const event of lockNews(before, report, here())) news.add(words(event));
     before = report;
+    if (report.recording && recorded.textContent === ASKED) put(recorded, BEGUN);
     const circle = report.waiters.find((it) => it.circle)?.circle ?? [];
     if (drawn !== circle.join()) put(deadlock, circle.length ? ring(circle) : []);
     drawn = circle.join();

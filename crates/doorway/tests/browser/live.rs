@@ -63,6 +63,30 @@ fn a_node_that_goes_away_leaves_grey_figures_and_comes_back() {
     live.until("all is well", "!document.querySelector('[role=alert]').innerText");
 }
 
+/// A script that looks at the page for three seconds, and returns the elements in which something
+/// was replaced by the same text. Each of these costs a frame.
+const DRAWN_AGAIN: &str = "
+  const again = [];
+  const text = (nodes) => [...nodes].map((it) => it.textContent).join();
+  const look = ({ target, addedNodes, removedNodes }) => {
+    if (text(addedNodes) === text(removedNodes)) again.push(target.outerHTML);
+  };
+  const all = { childList: true, characterData: true, subtree: true };
+  new MutationObserver((changes) => changes.forEach(look)).observe(document.body, all);
+  await new Promise((done) => setTimeout(done, 3000));
+  return again;
+";
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn what_has_not_changed_is_not_drawn_again() {
+    let group = three();
+    let _held = hold(&group, 1, "deploy/web", "CI job 4711");
+    let live = Live::open(&group, 0);
+    live.shows("deploy/web");
+    assert_eq!(live.browser.run(DRAWN_AGAIN), serde_json::json!([]));
+}
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn clients_that_wait_for_each_other_are_shown_as_a_circle() {

@@ -201,6 +201,7 @@ fn a_recording_begins_with_who_is_inside_and_who_waits() {
     let told = thread::scope(|scope| {
         scope.spawn(|| acquire(two, "a", "waiter"));
         until("the request waits", || get(two, "/v1/status")["waiting"] == 1);
+        assert_eq!(get(three, "/v1/locks/a")["recording"], false);
         let told = post(three, "/v1/locks/a/record", &json!({ "for_ms": 10 }));
         post(one, "/v1/locks/a/release", &json!({ "fence": fence })).expect(200);
         told
@@ -210,6 +211,25 @@ fn a_recording_begins_with_who_is_inside_and_who_waits() {
     let inside = begun.iter().filter(|line| line["holders"][0]["node"] == "n1").count();
     let waiting = begun.iter().filter(|line| line["waiting"] == "Exclusive").count();
     assert_eq!((inside, waiting), (1, 1), "{}", told.body);
+}
+
+#[test]
+fn everything_after_a_recording_is_said_to_have_begun_is_in_it() {
+    let group = Group::start(RULES);
+    let [one, two, three] = &group.nodes[..] else { panic!("three nodes") };
+    let told = thread::scope(|scope| {
+        let told = scope.spawn(|| post(three, "/v1/locks/a/record", &json!({ "for_ms": 5_000 })));
+        until("it has begun", || get(three, "/v1/locks/a")["recording"] == true);
+        for node in [one, two, three] {
+            let fence = acquire(node, "a", "client");
+            post(node, "/v1/locks/a/release", &json!({ "fence": fence })).expect(200);
+        }
+        assert_eq!(get(three, "/v1/locks/b")["recording"], false, "another lock is not recorded");
+        told.join().expect("no panic")
+    });
+    let entries = told.body.matches("\"did\":\"enter\"").count();
+    assert_eq!(entries, 3, "{}", told.body);
+    assert_eq!(get(three, "/v1/locks/a")["recording"], false, "it has ended");
 }
 
 #[test]
