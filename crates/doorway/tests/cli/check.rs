@@ -346,8 +346,6 @@ fn the_messages_of_a_pass_are_part_of_the_claim() {
             let (least, most) = (found["least"].as_f64(), found["most"].as_f64());
             let kept = least.is_some_and(|it| it >= low) && most.is_some_and(|it| it <= high);
             assert!(kept, "{line}: {found}, claimed {low} to {high}");
-            // The claim of the token algorithm alone would be wrong: the test could fail.
-            assert!(low > 0.0, "{line}");
         }
     }
 }

@@ -167,7 +167,7 @@ fn evidence_that_cannot_be_written_is_refused() {
 /// The reasons that are reported: none if the ledger can be written again.
 fn troubles(out: &[Output]) -> Vec<Option<&str>> {
     let trouble = |output| match output {
-        &Output::LedgerTrouble(ref why) => Some(why.as_deref()),
+        Output::LedgerTrouble(why) => Some(why.as_deref()),
         _ => None,
     };
     out.iter().filter_map(trouble).collect()

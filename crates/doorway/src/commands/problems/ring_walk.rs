@@ -23,7 +23,7 @@ pub(super) fn walk(
     match kind {
         RingKind::Four => counted(FourState, n, daemon, seed, steps),
         RingKind::Three => counted(ThreeState, n, daemon, seed, steps),
-        RingKind::K => Err(Usage("ring-k-state runs on threads".into())),
+        RingKind::K => Err(Usage("ring-k-state runs on threads, without --steps".into())),
     }
 }
 
@@ -58,6 +58,12 @@ fn counted<R: Rule>(
         ring.advance(&privileged, daemon, &mut dice);
     }
     let home = last.map_or(0, |last| last + 1);
+    if home > steps as u64 {
+        let counts = vec![("privileges in the beginning", began as f64), ("steps", steps as f64)];
+        let text =
+            format!("more than one privilege is left after {steps} steps; give more --steps");
+        return Ok((counts, Some(text)));
+    }
     let mut counts = vec![
         ("privileges in the beginning", began as f64),
         ("steps", steps as f64),
