@@ -32,7 +32,7 @@ const MOST_IN_A_CELL: u64 = 200_000;
 const GIGABYTES: u64 = 6;
 
 const CHECKED: &str = "\
-# EventKind was checked
+# What was checked
 
 Written by `doorway check --table`. A *world* is the state of all nodes and of all messages in
 transit. Every algorithm runs over the channels it assumes, without faults, and the checker visits
@@ -119,7 +119,7 @@ the crashed node, every vote is at its voter again, and clients that wait ask an
 ";
 
 const ASSUMED: &str = "\
-# EventKind is assumed
+# What is assumed
 
 Written by `doorway check --assumptions`. Each algorithm is checked over channels that keep the
 order of messages and over channels that do not; without a fault, and with one: a lost message, a

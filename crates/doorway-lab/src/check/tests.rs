@@ -212,7 +212,7 @@ fn a_settled_search_finds_the_same_with_any_number_of_threads() {
         let alone = settled_search(&case, 1);
         assert_eq!(alone.verdict, Verdict::Holds, "{name}");
         assert!(alone.waiting.is_some() && alone.progress.states > 300, "{name}: {alone:?}");
-        let worlds_a_layer = alone.progress.states / (alone.progress.depth as u64 + 1);
+        let worlds_a_layer = alone.progress.states / (u64::from(alone.progress.depth) + 1);
         assert!(size == 3 || worlds_a_layer > 512, "{name}: {alone:?}");
         for threads in [2, 3] {
             assert_eq!(settled_search(&case, threads), alone, "{name} on {threads} threads");

@@ -166,11 +166,12 @@ fn evidence_that_cannot_be_written_is_refused() {
 
 /// The reasons that are reported: none if the ledger can be written again.
 fn troubles(out: &[Output]) -> Vec<Option<&str>> {
-    let trouble = |output| match output {
-        Output::LedgerTrouble(why) => Some(why.as_deref()),
-        _ => None,
-    };
-    out.iter().filter_map(trouble).collect()
+    out.iter()
+        .filter_map(|output| match output {
+            Output::LedgerTrouble(why) => Some(why.as_deref()),
+            _ => None,
+        })
+        .collect()
 }
 
 fn probes(out: &[Output]) -> usize {

@@ -90,7 +90,7 @@ fn costs(backup: &GroupBackup, above: u64) -> String {
          `join` of this node:\n\
          - Stop the machines of the old group for good: {names}. If they still run, they grant the \
          same locks.\n\
-         - EventKind the group agreed on after the backup is lost.\n\
+         - What the group agreed on after the backup is lost.\n\
          - Locks that are held are lost, also those with long leases or without end: the backup \
          has none. Make sure that nobody uses them.\n\
          - It takes {lease} s, the lease in the backup: until then clients may believe in their \

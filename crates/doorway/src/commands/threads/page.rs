@@ -21,7 +21,7 @@ const REFUTING_SIZES: &[usize] = &[2, 3, 4];
 const LIMIT: u64 = 2_000_000;
 
 const OPENING: &str = "\
-# EventKind is known of the algorithms between threads
+# What is known of the algorithms between threads
 
 This page is written by `doorway threads check --table`, which explores every schedule of two
 processes, of three if the algorithm serves three, and of four if the algorithm is refuted. Answers
