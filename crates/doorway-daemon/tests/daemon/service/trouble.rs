@@ -205,12 +205,14 @@ fn unread_events_are_not_kept_forever() {
     let server = Server::start(&limited(limits));
     let mut slow = server.session();
     let mut other = server.session();
-    // Refusals of 200 bytes and more, all at once, to a client that reads nothing.
+    // Refusals of 200 bytes and more, all at once, to a client that reads nothing. The first one
+    // comes when all requests have been read, also on a busy machine: while refusals are unread,
+    // further requests are not read.
     let lock = "x".repeat(180);
     other.acquire(&lock);
     let mut bytes = Vec::new();
     for number in 0..20_000 {
-        let ask = super::client::ask(&lock, Wait::Ms(300));
+        let ask = super::client::ask(&lock, Wait::Ms(2_000));
         put(&Request::Acquire(1000 + number, ask), &mut bytes);
     }
     let _ = slow.stream.write_all(&bytes); // It may be cut off before the last byte.

@@ -141,7 +141,7 @@ fn the_rules_of_the_group_count_and_settings_that_differ_are_named() {
     }
     // Bad files change nothing.
     for (text, part) in [
-        ("[[lock]]\nnames = \"x\"\nalgorithm = \"lampord\"\n", "bad.toml:2: "),
+        ("[[lock]]\nnames = \"x\"\nalgorithm = \"lampord\"\n", "bad.toml:3: "),
         ("[[lock]]\nnames = \"x\"\nalgorithm = \"lampord\"\n", "did you mean `lamport`?"),
         ("[[lock]]\nnames = \"a*b\"\n", "write a whole name, or a prefix followed by `*`"),
         ("[[lock]]\nnames = \"x\"\npermit = 3\n", "did you mean `permits`?"),
