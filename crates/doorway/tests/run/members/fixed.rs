@@ -19,8 +19,28 @@ fn a_group_that_cannot_decide_says_so() {
     let is_used = || group.answer(0, "who held").contains("held by");
     until("the others know of the holder", is_used);
     group.kill(1);
+    // Two of three nodes serve.
+    until("b is missed", || group.get(0, "/health").contains(r#""away":[{"node":"b","#));
+    let said = group.get(0, "/health");
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains(r#""serving":true"#), "{said}");
+    assert_eq!(group.count(0, "doorway_serving"), 1);
+    let doctor = |group: &Group| {
+        let done = group.output(0, "doctor --config a.toml");
+        String::from_utf8(done.stdout).expect("text")
+    };
+    let found = doctor(&group);
+    assert!(found.contains(" answers at ") && !found.contains("members are away"), "{found}");
     group.kill(2);
 
+    until("c is missed", || group.get(0, "/health").starts_with("HTTP/1.1 503 "));
+    let said = group.get(0, "/health");
+    assert!(
+        said.contains("2 of 3 members are away: b for ") && said.contains(", c for "),
+        "{said}"
+    );
+    assert_eq!(group.count(0, "doorway_serving"), 0);
+    let doctor = doctor(&group);
+    assert!(doctor.contains("2 of 3 members are away: b for "), "{doctor}");
     for words in ["run -n fresh -- true", "run -w 1 fresh -- true"] {
         let said = group.mistake(0, words, 69);
         assert!(said.contains("the group cannot decide whether `fresh` is free"), "{said}");
