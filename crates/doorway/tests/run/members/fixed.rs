@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -46,8 +47,16 @@ fn a_group_that_cannot_decide_says_so() {
         assert!(said.contains("the group cannot decide whether `fresh` is free"), "{said}");
         assert!(said.contains("c has been unreachable for "), "{said}");
     }
-    let said = acquire_over_http(&group, "fresh");
-    assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("cannot decide"), "{said}");
+    // The fastest of a few requests: this machine may have much else to do. What the members that
+    // answer say is enough, so the node does not wait for the 2 seconds that others may take.
+    let asked = (0..4).map(|_| {
+        let begin = Instant::now();
+        let said = acquire_over_http(&group, "fresh");
+        assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("cannot decide"), "{said}");
+        begin.elapsed()
+    });
+    let fastest = asked.min().expect("a request");
+    assert!(fastest < Duration::from_secs(1), "it took {fastest:?}");
     let said = group.answer(0, "who held");
     assert!(
         said.contains("no member that answers holds it; one that does not answer may"),
