@@ -171,8 +171,14 @@ fn a_fixed_group_shows_how_its_members_are_arranged() {
 #[test]
 fn nobody_enters_while_the_node_of_the_holder_is_stopped() {
     let mut group = Group::fixed();
-    let job = group.run(1, "x", HOLD);
+    let job = group.run(1, "x", &HOLD.replace("exit 3", "echo > ended; exit 3"));
     line_of(&group.place.file("fence"));
+    // A request that was queued before the stop.
+    let mut queued = group.run(0, "-w 120 x", "test -e ended");
+    until("the request is queued", || {
+        let report: Value = serde_json::from_str(&group.answer(0, "who x --json")).expect("JSON");
+        report["waiters"].as_array().is_some_and(|waiters| waiters.len() == 1)
+    });
     group.stop(1);
     for words in ["run -n x -- true", "run -w 1 x -- true"] {
         let done = group.output(0, words);
@@ -182,8 +188,10 @@ fn nobody_enters_while_the_node_of_the_holder_is_stopped() {
     until("the holder is back", || group.answer(0, "who x").contains("held by"));
     let done = group.output(0, "run -n x -- true");
     assert_eq!(done.status.code(), Some(1), "{done:?}");
+    assert!(!queued.has_ended(), "the queued request entered while the command was running");
     fs::write(group.place.file("go"), "").expect("a file");
     assert_eq!(job.end().code(), Some(3), "the command has run to its end");
+    assert_eq!(queued.end().code(), Some(0), "the queued request entered after its end");
     group.lock(0, "x");
 }
 
