@@ -88,6 +88,7 @@ use restore::FormerProcess;
 use session::Session;
 use writable::LedgerState;
 
+pub use hello::common_version;
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
 pub use writable::WithheldGrants;

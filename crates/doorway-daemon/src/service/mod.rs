@@ -47,7 +47,7 @@ use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping, unwritten};
 use doorway_sessions::{
     Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, WithheldGrants,
-    names,
+    common_version, names,
 };
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -521,7 +521,10 @@ fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, R
     };
     match life {
         Life::Lease => Ok(None),
-        Life::Process { pid } => process::to_live_with(pid, peer).map(Some),
+        Life::Process { pid } => {
+            let version = common_version(hello.versions)?;
+            process::to_live_with(pid, version, peer).map(Some)
+        }
         Life::Connection { .. } => {
             let process = peer.process;
             Ok(process.and_then(|process| process.id().map(|id| (process, id))))
