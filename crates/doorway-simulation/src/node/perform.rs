@@ -1,8 +1,10 @@
 //! What the sessions of a node want done.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorway_node::locks::LockRequest;
+use doorway_protocol::{Fence, Reply};
 use doorway_sessions::{EventKind, Input, News, Output};
 
 use super::{Node, NodeEvent, core_mode};
@@ -38,6 +40,24 @@ impl Node {
         }
     }
 
+    /// Check that the ledger has the grants of the sessions, those of all or of some fences. It may
+    /// lack one that was claimed and could not be written, if it says so: then the next process
+    /// believes the claim.
+    pub(crate) fn check_ledger(&self, context: &mut Context, of: impl Fn(Fence) -> bool) {
+        let Some(process) = &self.process else { return };
+        let contents = self.ledger();
+        let written: BTreeSet<_> = contents.grants().collect();
+        let claimed: BTreeSet<_> = process.sessions.unwritten().collect();
+        let lacks = |grant: &_| !written.contains(grant);
+        let excused = |grant: &_| contents.lacking && claimed.contains(grant);
+        let mut grants = process.sessions.grants().filter(|(_, _, fence)| of(*fence));
+        if let Some((session, lock, fence)) = grants.find(|it| lacks(it) && !excused(it)) {
+            let id = self.id;
+            let what = format!("the ledger of n{id} lacks {lock} {fence:?} of session {session}");
+            context.violate_lock(lock, what);
+        }
+    }
+
     #[expect(clippy::too_many_lines, reason = "one arm for each case")]
     fn perform(&mut self, context: &mut Context, output: Output) {
         let id = self.id;
@@ -45,6 +65,10 @@ impl Node {
         match output {
             Output::Tell(connection, reply) => {
                 log!(context, "n{id} tells {}: {reply:?}", connection.0);
+                if let Reply::Granted(_, fence) | Reply::Kept { fence, .. } = reply {
+                    self.check_ledger(context, |told| told == fence);
+                }
+                let Some(process) = &mut self.process else { return };
                 if let Some(door) = process.doors.get_mut(&connection) {
                     door.tell(&reply);
                 }
