@@ -30,9 +30,9 @@
 //! - `questions`: what the shell may ask, and `counters`, which it reports.
 //! - `principal`, `settings`: a client with its rights, and the limits of all.
 //!
-//! Beside the machine are the [`ledger`], in which the grants outlive the process, the [`identity`]
-//! of its directory, the [`outbox`] of a connection, and [`secret`] and [`clock`] with a few
-//! functions.
+//! Beside the machine, in `shell`, are the [`ledger`], in which the grants outlive the process, the
+//! [`identity`] of its directory, the [`outbox`] of a connection, and [`secret`]s. [`clock`] has a
+//! function for times.
 
 mod acquire;
 pub mod clock;
@@ -41,14 +41,11 @@ mod counters;
 mod event;
 mod hello;
 mod holds;
-pub mod identity;
 mod kept;
 mod leases;
-pub mod ledger;
 mod limits;
 pub mod names;
 mod open;
-pub mod outbox;
 pub mod principal;
 mod processes;
 mod promise;
@@ -57,9 +54,9 @@ pub mod refusals;
 mod release;
 mod restore;
 mod rewrite;
-pub mod secret;
 mod session;
 pub mod settings;
+mod shell;
 pub mod standing;
 mod tally;
 mod time;
@@ -91,6 +88,7 @@ use writable::LedgerState;
 pub use hello::common_version;
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
+pub use shell::{identity, ledger, outbox, secret};
 pub use writable::WithheldGrants;
 
 pub use counters::{Counters, WAITS};
