@@ -3,9 +3,9 @@
 //! [`Sessions`] is a state machine with one entry point, [`Sessions::step`]. The caller says what
 //! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
 //! opens no file and starts no task. The shell, which is in `doorway-daemon`, does what the list
-//! says. It answers [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`] and
-//! [`Output::Rewrite`] before it passes on anything else that happened. So a simulation can take
-//! the place of the shell, and every order of events can be tried.
+//! says. It answers [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`],
+//! [`Output::Rewrite`] and [`Output::Probe`] before it passes on anything else that happened. So a
+//! simulation can take the place of the shell, and every order of events can be tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
 //! - `hello`: the first message of a client, and how a session goes on.
