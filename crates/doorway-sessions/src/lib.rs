@@ -4,8 +4,9 @@
 //! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
 //! opens no file and starts no task. The shell, which is in `doorway-daemon`, does what the list
 //! says. It answers [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`],
-//! [`Output::Rewrite`] and [`Output::Probe`] before it passes on anything else that happened. So a
-//! simulation can take the place of the shell, and every order of events can be tried.
+//! [`Output::Rewrite`], [`Output::Erase`] and [`Output::Probe`] before it passes on anything else
+//! that happened. So a simulation can take the place of the shell, and every order of events can be
+//! tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
 //! - `hello`: the first message of a client, and how a session goes on.
@@ -89,7 +90,6 @@ pub use hello::common_version;
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
 pub use shell::{identity, ledger, outbox, secret};
-pub use writable::WithheldGrants;
 
 pub use counters::{Counters, WAITS};
 pub use event::{
@@ -277,6 +277,8 @@ impl Sessions {
                 self.note_failure(now, &written, out);
                 self.rewritten(session, written, out);
             }
+            Input::Erased(place, erased) => self.erased(now, place, &erased, out),
+            Input::AllErased => self.all_erased(out),
             Input::LedgerFailed(error) => self.note_failure(now, &Err(error), out),
             Input::ProbeLedger => self.probe_ledger(now, out),
             Input::Probed(written) => self.probed(now, &written, out),

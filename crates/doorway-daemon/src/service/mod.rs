@@ -46,8 +46,8 @@ use doorway_sessions::outbox::Outbox;
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping, unwritten};
 use doorway_sessions::{
-    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, WithheldGrants,
-    common_version, names,
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, common_version,
+    names,
 };
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -130,8 +130,6 @@ struct Core {
     outboxes: HashMap<Connection, Arc<Outbox>, FxBuildHasher>,
     calls: HashMap<Connection, oneshot::Sender<Answer>, FxBuildHasher>,
     guards: HashMap<AskId, OwnedGuard, FxBuildHasher>,
-    /// The guards of grants that have ended while the ledger still has them.
-    withheld: WithheldGrants,
     tasks: HashMap<AskId, AbortHandle, FxBuildHasher>,
     watchers: HashMap<u64, AbortHandle, FxBuildHasher>,
     /// The process of the client whose hello is being answered.
@@ -437,7 +435,6 @@ impl Core {
             outboxes: HashMap::default(),
             calls: HashMap::default(),
             guards: HashMap::default(),
-            withheld: WithheldGrants::default(),
             tasks: HashMap::default(),
             watchers: HashMap::default(),
             proven: None,

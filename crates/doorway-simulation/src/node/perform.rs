@@ -30,13 +30,23 @@ impl Node {
             process.inputs.push_front(lease);
         }
         let mut outputs = Vec::new();
+        let mut serves = false;
         while let Some(process) = &mut self.process
             && let Some(input) = process.inputs.pop_front()
         {
             process.sessions.step(now, input, &mut outputs);
             for output in outputs.drain(..) {
+                serves |= matches!(output, Output::Serve);
                 self.perform(context, output);
             }
+        }
+        // By now the node has got back what former holders have not claimed.
+        if serves
+            && let Some(process) = &mut self.process
+            && !std::mem::replace(&mut process.serving, true)
+        {
+            log!(context, "n{} serves", self.id);
+            self.serve(context);
         }
     }
 
@@ -103,11 +113,7 @@ impl Node {
             }
             Output::DropHold { name, fence } => self.drop_hold(context, name, fence),
             Output::Abandon(ask) => self.abandon(context, ask),
-            Output::Release(ask, place) => {
-                if process.withheld.releases(ask, place) {
-                    self.release(context, ask);
-                }
-            }
+            Output::Release(ask) => self.release(context, ask),
             Output::Write(ask, records) => {
                 let ledger = &process.ledger;
                 let written = records.iter().map(|(place, record)| ledger.write(*place, record));
@@ -121,21 +127,17 @@ impl Node {
                 process.inputs.push_back(Input::Rewritten(session, written));
             }
             Output::Erase(place) => {
-                if let Err(error) = process.ledger.erase(place) {
-                    process.withheld.note_unerased(place);
-                    process.inputs.push_back(Input::LedgerFailed(error.to_string()));
-                }
+                let erased = process.ledger.erase(place).map_err(|error| error.to_string());
+                process.inputs.push_back(Input::Erased(place, erased));
             }
             Output::Probe => {
                 let erased = process.ledger.erase_rest();
-                let released =
-                    erased.as_ref().map_or_else(|_| Vec::new(), |()| process.withheld.take());
+                if erased.is_ok() {
+                    process.inputs.push_back(Input::AllErased);
+                }
                 let probed = erased.and_then(|()| process.ledger.probe());
                 let probed = probed.map_err(|error| error.to_string());
                 process.inputs.push_back(Input::Probed(probed));
-                for ask in released {
-                    self.release(context, ask);
-                }
             }
             Output::LedgerTrouble(trouble) => log!(context, "n{id} ledger: {trouble:?}"),
             Output::Settled => process.ledger.settled(),
@@ -145,12 +147,6 @@ impl Node {
                 self.later(context, after, NodeEvent::Look(session));
             }
             Output::Unwatch(session) => drop(process.watched.remove(&session)),
-            Output::Serve => {
-                if !std::mem::replace(&mut process.serving, true) {
-                    log!(context, "n{id} serves");
-                    self.serve(context);
-                }
-            }
             Output::Announce(news) => {
                 self.watch_leases(context, &news);
                 if news.why.as_ref().is_some_and(|why| why.starts_with("broken by ")) {
@@ -187,7 +183,11 @@ impl Node {
                     self.answer_call(connection, answer);
                 }
             }
-            Output::AnnounceWait(_) | Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
+            Output::AnnounceWait(_)
+            | Output::Opened(..)
+            | Output::Ended(..)
+            | Output::Drained
+            | Output::Serve => {}
         }
     }
 }
