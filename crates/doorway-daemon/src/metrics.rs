@@ -80,12 +80,9 @@ impl ServiceCollector {
             ("version", &status.version),
         ];
         page.gauges("node_info", "The name, group and version of the node.", [(info, 1)])?;
-        let serving =
-            status.view.is_some() && status.reclaiming_ms.is_none() && !self.service.is_stopping();
-        let in_group = self.service.members_report().is_none_or(|it| it.trouble.is_none());
-        let ledger = self.service.ledger_trouble();
-        let serving = serving && in_group && ledger.is_none();
+        let serving = self.service.serving().is_ok();
         page.gauge("serving", "1 if the node serves, otherwise 0.", u64::from(serving))?;
+        let ledger = self.service.ledger_trouble();
         page.gauge(
             "ledger_writable",
             "1 if the node can write its ledger, 0 if it cannot, as on a full disk.",

@@ -204,7 +204,7 @@ impl Sessions {
         let Some(asking) = self.asks.get(&ask).filter(open) else {
             // The request was withdrawn in the meantime, or its session has ended.
             self.forget_ask(ask, out);
-            return out.push(Output::Release(ask, None));
+            return out.push(Output::Release(ask));
         };
         let (tell, written) = match asking.state {
             Progress::Reclaiming(_, place) => (false, place),
@@ -318,7 +318,7 @@ impl Sessions {
                     return self.hold(ask, fence, None, tell, out);
                 }
                 self.drop_asked(ask, fence, out);
-                out.push(Output::Release(ask, None)); // It has no record.
+                out.push(Output::Release(ask)); // It has no record.
                 self.settle(ask, Err(unwritten(&error)), out);
             }
         }
@@ -503,12 +503,6 @@ impl Sessions {
         let Some(session) = self.open.get(&number) else { return };
         let client = Arc::clone(&session.client);
         out.push(Output::AnnounceWait(WaitNews { waits, lock, session: number, client }));
-    }
-
-    /// Free a place of the ledger.
-    pub(super) fn erase(&mut self, place: u32, out: &mut Vec<Output>) {
-        self.places.free.push(place);
-        out.push(Output::Erase(place));
     }
 }
 

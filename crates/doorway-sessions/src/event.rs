@@ -76,8 +76,11 @@ pub enum Input {
     /// The record of this session of [`Output::Rewrite`] was written, or could not be, for this
     /// reason.
     Rewritten(u64, Result<(), String>),
-    /// A record of the ledger could not be erased, or the ledger could not be synced to disk, for
-    /// this reason.
+    /// The record at this place of [`Output::Erase`] was erased, or could not be, for this reason.
+    Erased(u32, Result<(), String>),
+    /// All records that could not be erased before were erased, because of [`Output::Probe`].
+    AllErased,
+    /// The ledger could not be synced to disk, for this reason.
     LedgerFailed(String),
     /// Somebody wants to know whether the ledger can be written.
     ProbeLedger,
@@ -366,19 +369,19 @@ pub enum Output {
     },
     /// Withdraw a request that waits at the node.
     Abandon(AskId),
-    /// Give a grant back to the node. Its record was at this place of the ledger, if it had one. If
-    /// the record could not be erased, the grant has to wait: see
-    /// [`WithheldGrants`](crate::WithheldGrants).
-    Release(AskId, Option<u32>),
+    /// Give a grant back to the node.
+    Release(AskId),
     /// Write these records into the ledger. The answer is [`Input::Written`]. Until it has come,
     /// nothing but answers to other outputs may be passed in.
     Write(AskId, Vec<(u32, Record)>),
     /// Overwrite the record of this session at this place of the ledger. The answer is
     /// [`Input::Rewritten`], before anything else happens.
     Rewrite(u64, u32, Record),
-    /// Erase a record of the ledger. If that fails, [`Input::LedgerFailed`] follows.
+    /// Erase the record at this place of the ledger. The answer is [`Input::Erased`], before
+    /// anything else happens.
     Erase(u32),
-    /// Find out whether more records can be written into the ledger. The answer is
+    /// Erase the records that could not be erased before; if that succeeds, [`Input::AllErased`]
+    /// follows. Then find out whether more records can be written into the ledger. The answer is
     /// [`Input::Probed`], before anything else happens.
     Probe,
     /// Report that the ledger cannot be written from now on, for this reason, or that it can be
@@ -390,7 +393,9 @@ pub enum Output {
     Watch(u64, Evidence),
     /// Do not watch the processes of a session any more.
     Unwatch(u64),
-    /// Let the node grant locks: all former holders are back, or their time is over.
+    /// Let the node grant locks: all former holders are back, or their time is over. The shell
+    /// does that after it has answered all outputs. By then the node has got back what former
+    /// holders did not claim.
     Serve,
     /// A session was opened by this client, or its client has described itself anew. The process is
     /// the one that opened it, if the node can see it.

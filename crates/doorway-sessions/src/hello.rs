@@ -72,7 +72,7 @@ impl Sessions {
         then: &mut Vec<Reply>,
         out: &mut Vec<Output>,
     ) -> Result<(u16, Option<u64>), Refusal> {
-        let version = version(opening.hello.versions)?;
+        let version = common_version(opening.hello.versions)?;
         self.check_stage(&opening.hello.opening)?;
         let connection = opening.connection;
         self.identify(connection, &opening.principal)?;
@@ -343,8 +343,9 @@ pub(super) fn describe(who: &ClientInfo, principal: &Principal, scope: Scope) ->
     cut(&clean, DESCRIPTION).to_owned()
 }
 
-/// The highest version that both sides speak.
-fn version((lowest, highest): (u16, u16)) -> Result<u16, Refusal> {
+/// The highest version of the protocol that both sides speak, if a client speaks these, the lowest
+/// and the highest.
+pub fn common_version((lowest, highest): (u16, u16)) -> Result<u16, Refusal> {
     let (ours, our_highest) = VERSIONS;
     let version = highest.min(our_highest);
     if version >= lowest.max(ours) {

@@ -151,11 +151,8 @@ impl Sessions {
                     self.keep_grant(ask, fence, place, true, out);
                 }
                 Err(refusal) => {
-                    if let Some(place) = place {
-                        self.erase(place, out);
-                    }
                     self.drop_asked(ask, fence, out);
-                    out.push(Output::Release(ask, place));
+                    self.give_back(ask, place, out);
                     self.settle(ask, Err(refusal), out);
                 }
             }

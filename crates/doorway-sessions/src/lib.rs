@@ -3,9 +3,10 @@
 //! [`Sessions`] is a state machine with one entry point, [`Sessions::step`]. The caller says what
 //! happened and what time it is, and gets a list of what is to be done. `Sessions` reads no clock,
 //! opens no file and starts no task. The shell, which is in `doorway-daemon`, does what the list
-//! says. It answers [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`] and
-//! [`Output::Rewrite`] before it passes on anything else that happened. So a simulation can take
-//! the place of the shell, and every order of events can be tried.
+//! says. It answers [`Output::Acquire`], [`Output::Reclaim`], [`Output::Write`],
+//! [`Output::Rewrite`], [`Output::Erase`] and [`Output::Probe`] before it passes on anything else
+//! that happened. So a simulation can take the place of the shell, and every order of events can be
+//! tried.
 //!
 //! - `connections`: connections, and the sessions that they belong to.
 //! - `hello`: the first message of a client, and how a session goes on.
@@ -30,9 +31,9 @@
 //! - `questions`: what the shell may ask, and `counters`, which it reports.
 //! - `principal`, `settings`: a client with its rights, and the limits of all.
 //!
-//! Beside the machine are the [`ledger`], in which the grants outlive the process, the [`identity`]
-//! of its directory, the [`outbox`] of a connection, and [`secret`] and [`clock`] with a few
-//! functions.
+//! Beside the machine, in `shell`, are the [`ledger`], in which the grants outlive the process, the
+//! [`identity`] of its directory, the [`outbox`] of a connection, and [`secret`]s. [`clock`] has a
+//! function for times.
 
 mod acquire;
 pub mod clock;
@@ -41,14 +42,11 @@ mod counters;
 mod event;
 mod hello;
 mod holds;
-pub mod identity;
 mod kept;
 mod leases;
-pub mod ledger;
 mod limits;
 pub mod names;
 mod open;
-pub mod outbox;
 pub mod principal;
 mod processes;
 mod promise;
@@ -57,9 +55,9 @@ pub mod refusals;
 mod release;
 mod restore;
 mod rewrite;
-pub mod secret;
 mod session;
 pub mod settings;
+mod shell;
 pub mod standing;
 mod tally;
 mod time;
@@ -88,9 +86,10 @@ use restore::FormerProcess;
 use session::Session;
 use writable::LedgerState;
 
+pub use hello::common_version;
 pub use promise::NodeLease;
 pub use session::UNLIMITED;
-pub use writable::WithheldGrants;
+pub use shell::{identity, ledger, outbox, secret};
 
 pub use counters::{Counters, WAITS};
 pub use event::{
@@ -278,6 +277,8 @@ impl Sessions {
                 self.note_failure(now, &written, out);
                 self.rewritten(session, written, out);
             }
+            Input::Erased(place, erased) => self.erased(now, place, &erased, out),
+            Input::AllErased => self.all_erased(out),
             Input::LedgerFailed(error) => self.note_failure(now, &Err(error), out),
             Input::ProbeLedger => self.probe_ledger(now, out),
             Input::Probed(written) => self.probed(now, &written, out),

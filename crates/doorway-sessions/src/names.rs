@@ -6,11 +6,8 @@
 //! number of permits, so the uses of every name are counted here.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use doorway_protocol::{Code, Name, Refusal};
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
 
 use super::refusals::refusal;
 
@@ -45,22 +42,14 @@ pub fn visible_name(name: &Name) -> Name {
     Name::new(text).expect("the end of a name is a name if it is not empty")
 }
 
-/// The names in use.
-#[derive(Clone, Debug, Default)]
+/// The names in use. Clients choose them, so a table with hashes could be made slow by names that
+/// are chosen for that, unless it were random.
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Names {
-    /// The uses of each name without permits. The order of this table never matters.
-    plain: HashMap<Name, u32, RandomState>,
+    /// The uses of each name without permits.
+    plain: BTreeMap<Name, u32>,
     /// The number of permits and the uses of each name that is used with permits.
     permits: BTreeMap<Name, (u32, u32)>,
-}
-
-/// The hash does not depend on the order of the tables.
-impl Hash for Names {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let one = |entry| FxBuildHasher.hash_one(entry);
-        self.plain.iter().map(one).fold(0, u64::wrapping_add).hash(state);
-        self.permits.hash(state);
-    }
 }
 
 impl Names {
@@ -71,7 +60,10 @@ impl Names {
             if let Some((number, _)) = self.permits.get(lock) {
                 return Err(differ(lock, *number));
             }
-            *self.plain.entry_ref(lock).or_default() += 1;
+            match self.plain.get_mut(lock) {
+                Some(count) => *count += 1,
+                None => drop(self.plain.insert(lock.clone(), 1)),
+            }
             return Ok(lock.clone());
         };
         let name = behind(lock, number)?;
@@ -96,10 +88,6 @@ impl Names {
         *count -= 1;
         if *count == 0 && permits.is_none() {
             self.plain.remove(lock);
-            // Give back the memory that a burst of names needed.
-            if self.plain.capacity() > 1024 && self.plain.len() * 8 < self.plain.capacity() {
-                self.plain.shrink_to(self.plain.len() * 2);
-            }
         } else if *count == 0 {
             self.permits.remove(lock);
         }

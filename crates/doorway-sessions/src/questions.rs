@@ -118,5 +118,6 @@ impl Sessions {
             && self.standing.is_empty()
             && self.kept.is_empty()
             && self.tries.is_empty()
+            && !self.ledger.withholds()
     }
 }

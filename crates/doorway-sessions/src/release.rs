@@ -116,14 +116,10 @@ impl Sessions {
         match asking.state {
             Progress::Asked | Progress::Queued(_) => out.push(Output::Abandon(ask)),
             Progress::Holding(fence, _, place) => {
-                if let Some(place) = place {
-                    self.erase(place, out);
-                }
                 self.drop_asked(ask, fence, out);
-                out.push(Output::Release(ask, place));
+                self.give_back(ask, place, out);
             }
-            Progress::Reclaiming(_, place) => out.push(Output::Release(ask, place)),
-            Progress::Writing { .. } => out.push(Output::Release(ask, None)),
+            Progress::Reclaiming(..) | Progress::Writing { .. } => out.push(Output::Release(ask)),
         }
         self.forget_ask(ask, out);
     }
@@ -152,16 +148,13 @@ impl Sessions {
             }
         }
         // First from the ledger: after a crash nobody must hold what another was granted.
-        if let Some(place) = grant.place {
-            self.erase(place, out);
-        }
+        self.give_back(ask, grant.place, out);
         if grant.held {
             self.drop_hold(&lock, fence, out);
         }
         self.leave(&lock, grant.permits);
         self.counters.ended(&lock, kind);
         self.announce(number, kind, lock, fence, why, out);
-        out.push(Output::Release(ask, grant.place));
         if self.stage == Stage::Draining && self.counters.in_use() == 0 {
             out.push(Output::Drained);
         }

@@ -4,8 +4,9 @@
 //! end that: on a full disk, the places of erased records can still be used. So while the trouble
 //! lasts, the shell probes the ledger again and again, and a probe that succeeds ends it.
 //!
-//! If the record of a grant that ends cannot be erased, the grant keeps its lock until the record
-//! is erased later.
+//! A grant that ends goes back to the node when its record is erased, and not before: otherwise
+//! another client could hold the lock, and after a crash the next process would hold it too. If the
+//! record cannot be erased, the grant keeps its lock until a probe has erased the record.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,38 +26,16 @@ pub(super) struct LedgerState {
     trouble: Option<(Moment, String)>,
     /// When it was tried last whether it can be written.
     tried: Option<Moment>,
+    /// The grants that have ended and whose records are being erased, with the places of these.
+    pub(super) erasing: BTreeSet<(u32, AskId)>,
+    /// The grants that have ended and whose records could not be erased.
+    unerased: Vec<AskId>,
 }
 
-/// The grants that have ended while the ledger still has them. The shell keeps them at the node:
-/// otherwise another client could hold the lock, and after a crash the next process would hold it
-/// too.
-#[derive(Clone, Debug, Default)]
-pub struct WithheldGrants {
-    /// The places whose records could not be erased.
-    unerased: BTreeSet<u32>,
-    grants: Vec<AskId>,
-}
-
-impl WithheldGrants {
-    /// The record at this place could not be erased.
-    pub fn note_unerased(&mut self, place: u32) {
-        self.unerased.insert(place);
-    }
-
-    /// Whether a grant of [`Output::Release`] goes back to the node now. Otherwise
-    /// [`WithheldGrants::take`] names it later.
-    pub fn releases(&mut self, grant: AskId, place: Option<u32>) -> bool {
-        let withheld = place.is_some_and(|place| self.unerased.contains(&place));
-        if withheld {
-            self.grants.push(grant);
-        }
-        !withheld
-    }
-
-    /// All records that have ended are erased. Returns the grants that go back to the node.
-    pub fn take(&mut self) -> Vec<AskId> {
-        self.unerased.clear();
-        std::mem::take(&mut self.grants)
+impl LedgerState {
+    /// Whether a grant that has ended waits until its record is erased.
+    pub(super) fn withholds(&self) -> bool {
+        !self.erasing.is_empty() || !self.unerased.is_empty()
     }
 }
 
@@ -74,7 +53,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let Err(error) = written else { return };
-        let LedgerState { trouble, tried } = &mut self.ledger;
+        let LedgerState { trouble, tried, .. } = &mut self.ledger;
         *tried = Some(now);
         if let Some((_, known)) = trouble {
             known.clone_from(error);
@@ -82,6 +61,44 @@ impl Sessions {
             *trouble = Some((now, error.clone()));
             out.push(Output::LedgerTrouble(Some(error.clone())));
         }
+    }
+
+    /// Free a place of the ledger.
+    pub(super) fn erase(&mut self, place: u32, out: &mut Vec<Output>) {
+        self.places.free.push(place);
+        out.push(Output::Erase(place));
+    }
+
+    /// Erase the record of a grant that has ended, if it has one, and then give the grant back to
+    /// the node.
+    pub(super) fn give_back(&mut self, ask: AskId, place: Option<u32>, out: &mut Vec<Output>) {
+        let Some(place) = place else { return out.push(Output::Release(ask)) };
+        self.ledger.erasing.insert((place, ask));
+        self.erase(place, out);
+    }
+
+    /// A record was erased, or could not be.
+    pub(super) fn erased(
+        &mut self,
+        now: Moment,
+        place: u32,
+        erased: &Result<(), String>,
+        out: &mut Vec<Output>,
+    ) {
+        self.note_failure(now, erased, out);
+        let LedgerState { erasing, unerased, .. } = &mut self.ledger;
+        let of_place = (place, AskId(0))..=(place, AskId(u64::MAX));
+        for (_, ask) in erasing.extract_if(of_place, |_| true) {
+            match erased {
+                Ok(()) => out.push(Output::Release(ask)),
+                Err(_) => unerased.push(ask),
+            }
+        }
+    }
+
+    /// The records that could not be erased before are erased now.
+    pub(super) fn all_erased(&mut self, out: &mut Vec<Output>) {
+        out.extend(self.ledger.unerased.drain(..).map(Output::Release));
     }
 
     /// Ask for a probe, unless it was tried a moment ago.

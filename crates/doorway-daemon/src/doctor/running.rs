@@ -11,6 +11,7 @@ use doorway_protocol::{
 };
 
 use super::Finding;
+use crate::service::majority_away;
 use crate::settings::{Settings, Socket};
 
 /// How long a node may take to answer.
@@ -100,6 +101,11 @@ fn answered(socket: &Socket, answer: &NodeAnswer) -> Finding {
         let away: Vec<&str> = status.away.iter().map(|away| away.node.as_str()).collect();
         let what = format!("{what}; it does not serve yet, because the members have not met");
         return Finding::warning("node", what, format!("start or connect {}", away.join(", ")));
+    }
+    if members.is_none()
+        && let Some(away) = majority_away(&answer.status)
+    {
+        return Finding::warning("node", format!("{what}; {away}"), "start or reconnect them");
     }
     Finding::ok("node", what)
 }

@@ -267,8 +267,8 @@ impl Connection {
 
     async fn health(&self, messages: Messages) -> Result<HealthCheckResponse, Status> {
         let _ = HealthCheckRequest::decode(&messages.one().await?)?;
-        let stopping = self.shared.routes.service().is_stopping();
-        let status = if stopping { ServingStatus::NotServing } else { ServingStatus::Serving };
+        let serving = self.shared.routes.service().serving().is_ok();
+        let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(HealthCheckResponse { status: EnumField(status) })
     }
 }

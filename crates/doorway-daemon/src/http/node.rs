@@ -3,7 +3,7 @@
 use axum::extract::{Extension, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use doorway_protocol::{LedgerTrouble, MembersReport, MembersRequest};
+use doorway_protocol::{MembersReport, MembersRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -58,9 +58,10 @@ pub(crate) async fn members(
 /// Tell whether the node serves.
 ///
 /// 503 means that it does not. Over TCP this needs no token and no certificate, so that a load
-/// balancer can ask. A client that proves who it is also gets the view, and with 503 the reason:
-/// the node is stopping, or waits for clients that held locks before it crashed, or cannot write
-/// its ledger, or cannot reach enough other members, or its group is not founded yet.
+/// balancer can ask. A client that proves who it is also gets the view and the members that are
+/// away, and with 503 the reason: the node is stopping, or waits for clients that held locks before
+/// it crashed, or cannot write its ledger, or cannot reach enough other members, or its group is
+/// not founded yet.
 #[utoipa::path(
     get, path = "/health", operation_id = "health", tag = "node",
     responses((status = 200, description = "The node serves.", body = Health), Problems),
@@ -69,36 +70,14 @@ pub(crate) async fn health(
     State(api): State<Api>,
     caller: Option<Extension<Caller>>,
 ) -> Result<axum::Json<Health>, Problem> {
-    match (serving(&api), caller) {
-        (Ok(view), Some(_)) => Ok(axum::Json(Health { serving: true, view: Some(view) })),
-        (Ok(_), None) => Ok(axum::Json(Health { serving: true, view: None })),
+    match (api.service.serving(), caller) {
+        (Ok((view, away)), Some(_)) => {
+            Ok(axum::Json(Health { serving: true, view: Some(view), away: Some(away) }))
+        }
+        (Ok(_), None) => Ok(axum::Json(Health { serving: true, view: None, away: None })),
         (Err(reason), Some(_)) => Err(Problem::new(Kind::Unavailable, reason)),
         (Err(_), None) => Err(Problem::new(Kind::Unavailable, "the node does not serve now")),
     }
-}
-
-/// The view in which the node serves, or the reason why it does not.
-fn serving(api: &Api) -> Result<u64, String> {
-    let status = api.service.status();
-    if api.service.is_stopping() {
-        return Err("the node is stopping".to_owned());
-    }
-    if let Some(time) = status.reclaiming_ms {
-        return Err(format!(
-            "the node waits, for {time} ms at most, for clients that held locks before it crashed"
-        ));
-    }
-    if let Some(LedgerTrouble { error, remedy, .. }) = api.service.ledger_trouble() {
-        return Err(format!("the ledger of sessions cannot be written: {error}; {remedy}"));
-    }
-    if let Some(trouble) = api.service.members_report().and_then(|report| report.trouble) {
-        return Err(trouble);
-    }
-    status.view.ok_or_else(|| {
-        let away: Vec<&str> = status.away.iter().map(|member| member.node.as_str()).collect();
-        let away = if away.is_empty() { "none".to_owned() } else { away.join(", ") };
-        format!("the members have not agreed on a view; members away: {away}")
-    })
 }
 
 /// Get metrics for Prometheus.

@@ -1,6 +1,6 @@
 //! The bodies, parameters and events of the HTTP API that `doorway-protocol` does not define.
 
-use doorway_protocol::Fence;
+use doorway_protocol::{Absent, Fence};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -151,6 +151,10 @@ pub(crate) struct Health {
     /// The number of the current view. Absent for a client without token and certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) view: Option<u64>,
+    /// The members that cannot be reached; locks that need one of them wait until it is back.
+    /// Absent for a client without token and certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) away: Option<Vec<Absent>>,
 }
 
 /// Selects the locks of a list.

@@ -15,6 +15,7 @@ mod connection;
 mod description;
 mod events;
 mod group;
+mod health;
 mod holder;
 mod holding;
 mod leaving;
@@ -45,7 +46,7 @@ use doorway_sessions::outbox::Outbox;
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::{refusal, stopping, unwritten};
 use doorway_sessions::{
-    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, WithheldGrants,
+    Answer, AskId, Connection, Input, Opening, Output, ProcessId, Sessions, Setup, common_version,
     names,
 };
 use hashbrown::HashMap;
@@ -70,6 +71,7 @@ pub(crate) use connection::{Entry, OpenConnection, REJECTED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
+pub(crate) use health::majority_away;
 pub(crate) use holding::OwnLease;
 pub(crate) use once::{OnceAsk, TakenWindow};
 pub use process::Process;
@@ -128,8 +130,6 @@ struct Core {
     outboxes: HashMap<Connection, Arc<Outbox>, FxBuildHasher>,
     calls: HashMap<Connection, oneshot::Sender<Answer>, FxBuildHasher>,
     guards: HashMap<AskId, OwnedGuard, FxBuildHasher>,
-    /// The guards of grants that have ended while the ledger still has them.
-    withheld: WithheldGrants,
     tasks: HashMap<AskId, AbortHandle, FxBuildHasher>,
     watchers: HashMap<u64, AbortHandle, FxBuildHasher>,
     /// The process of the client whose hello is being answered.
@@ -435,7 +435,6 @@ impl Core {
             outboxes: HashMap::default(),
             calls: HashMap::default(),
             guards: HashMap::default(),
-            withheld: WithheldGrants::default(),
             tasks: HashMap::default(),
             watchers: HashMap::default(),
             proven: None,
@@ -519,7 +518,10 @@ fn evidence(hello: &Hello, peer: Peer) -> Result<Option<(Process, ProcessId)>, R
     };
     match life {
         Life::Lease => Ok(None),
-        Life::Process { pid } => process::to_live_with(pid, peer).map(Some),
+        Life::Process { pid } => {
+            let version = common_version(hello.versions)?;
+            process::to_live_with(pid, version, peer).map(Some)
+        }
         Life::Connection { .. } => {
             let process = peer.process;
             Ok(process.and_then(|process| process.id().map(|id| (process, id))))

@@ -71,11 +71,7 @@ impl ServiceShell {
             Output::Acquire { ask, session, name, mode, wait, numbers } => {
                 self.acquire(core, ask, name, NodeRequest { session, mode, wait, numbers });
             }
-            Output::Release(ask, place) => {
-                if core.withheld.releases(ask, place) {
-                    core.guards.remove(&ask);
-                }
-            }
+            Output::Release(ask) => drop(core.guards.remove(&ask)),
             Output::Announce(news) => self.announce(news),
             Output::AnnounceWait(WaitNews { waits, lock, session, client }) => {
                 let (waiting, gave_up) = (service::EventKind::Waiting, service::EventKind::GaveUp);
@@ -152,10 +148,8 @@ impl ServiceShell {
     }
 
     fn erase(&self, core: &mut Core, place: u32) {
-        if let Err(error) = self.in_ledger(|ledger| ledger.erase(place)) {
-            core.withheld.note_unerased(place);
-            core.inputs.push_back(Input::LedgerFailed(error));
-        }
+        let erased = self.in_ledger(|ledger| ledger.erase(place));
+        core.inputs.push_back(Input::Erased(place, erased));
     }
 
     /// Find out whether the directory of the ledger and the ledger itself can be written. A full
@@ -163,9 +157,7 @@ impl ServiceShell {
     fn probe(&self, core: &mut Core) {
         let erased = self.in_ledger(Ledger::erase_rest);
         if erased.is_ok() {
-            for ask in core.withheld.take() {
-                core.guards.remove(&ask);
-            }
+            core.inputs.push_back(Input::AllErased);
         }
         let directory = self.ledger.as_ref().and_then(|ledger| ledger.path().parent());
         let usable = directory.map_or(Ok(true), |directory| directory::examine(directory, false));

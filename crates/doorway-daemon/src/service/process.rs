@@ -23,6 +23,10 @@ use tokio::time::sleep;
 use super::Peer;
 use super::holder;
 
+/// The version of the protocol since which a client passes a descriptor of a process that a session
+/// is to live with.
+const DESCRIPTORS: u16 = 2;
+
 /// How often the node looks again for a process that it cannot watch.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -207,8 +211,13 @@ async fn ended(pid: u32, started: Option<u64>) {
 }
 
 /// The process that a session is to live with: the one that the client passed a descriptor of. The
-/// number is for people, and has to be the one by which the node knows the process.
-pub(crate) fn to_live_with(pid: u32, mut peer: Peer) -> Result<(Process, ProcessId), Refusal> {
+/// number is for people, and has to be the one by which the node knows the process. `version` is
+/// the version of the protocol that client and node speak.
+pub(crate) fn to_live_with(
+    pid: u32,
+    version: u16,
+    mut peer: Peer,
+) -> Result<(Process, ProcessId), Refusal> {
     if peer.remote {
         let text = "a session cannot live with a process of another machine; give it a time";
         return Err(refusal(Code::Invalid, text));
@@ -223,7 +232,7 @@ pub(crate) fn to_live_with(pid: u32, mut peer: Peer) -> Result<(Process, Process
                 return Err(refusal(Code::Invalid, text));
             }
         },
-        None => by_number(pid, &peer)?,
+        None => by_number(pid, version, &peer)?,
     };
     match process.id() {
         Some(id) => Ok((process, id)),
@@ -240,12 +249,20 @@ pub(crate) fn to_live_with(pid: u32, mut peer: Peer) -> Result<(Process, Process
 
 /// The process that a client names without a descriptor, as clients of 0.1.0 do. Its number means
 /// something only in the pid namespace of the client.
-fn by_number(pid: u32, peer: &Peer) -> Result<Process, Refusal> {
+fn by_number(pid: u32, version: u16, peer: &Peer) -> Result<Process, Refusal> {
     if !peer.process.as_ref().is_some_and(|process| shares_namespace(process.pid)) {
         return Err(foreign(pid));
     }
     match Process::look(pid) {
-        Ok(Some(process)) => Ok(process),
+        Ok(Some(process)) if version < DESCRIPTORS => Ok(process),
+        Ok(Some(_)) => {
+            let text = format!(
+                "the client names process {pid} by its number alone, but another process may get \
+                 that number; pass a descriptor of the process (pidfd) with the first bytes of the \
+                 connection, as the clients for Rust do"
+            );
+            Err(refusal(Code::Invalid, text))
+        }
         Ok(None) | Err(Errno::INVAL) => Err(no_process(pid)),
         Err(error) => {
             let text = format!("the process {pid} cannot be watched: {error}");

@@ -31,6 +31,10 @@ impl Notices {
     /// After how long an unchanged refusal is logged again.
     const AGAIN: Duration = Duration::from_hours(1);
 
+    /// How often callers from one address that have not given a name are logged at most. They may
+    /// send anything, and so be refused for another reason each time.
+    const UNNAMED: Duration = Duration::from_mins(1);
+
     /// Log a refusal, unless it is the same as the last one for this subject.
     pub(super) fn refused(&self, about: NoticeSubject, why: &str) {
         if self.is_news(&about, why) {
@@ -53,9 +57,12 @@ impl Notices {
 
     fn is_news(&self, about: &NoticeSubject, what: &str) -> bool {
         let mut said = self.0.lock();
-        let fresh = |(_, at): &&(String, Instant)| at.elapsed() < Self::AGAIN;
-        if said.get(about).filter(fresh).is_some_and(|(last, _)| last == what) {
-            return false;
+        if let Some((last, at)) = said.get(about) {
+            let unnamed = matches!(about, NoticeSubject::Address(_));
+            let quiet = if last == what { Self::AGAIN } else { Self::UNNAMED };
+            if at.elapsed() < quiet && (last == what || unnamed) {
+                return false;
+            }
         }
         if said.len() >= Self::MOST {
             said.clear();

@@ -29,7 +29,7 @@ use doorway_node::views::{EpochFile, StoreError};
 use doorway_protocol::{Code, Fence, Name, Refusal};
 use doorway_sessions::ledger::{Ledger, LedgerContents};
 use doorway_sessions::principal::Rights;
-use doorway_sessions::{Answer, AskId, Connection, Evidence, Input, Sessions, WithheldGrants};
+use doorway_sessions::{Answer, AskId, Connection, Evidence, Input, Sessions};
 
 use crate::clock::{Clock, Drift};
 use crate::context::{Context, Event};
@@ -134,8 +134,6 @@ pub(crate) struct Process {
     inputs: VecDeque<Input>,
     doors: BTreeMap<Connection, Door>,
     guards: BTreeMap<AskId, Guard>,
-    /// The guards of grants that have ended while the ledger still has them.
-    withheld: WithheldGrants,
     tasks: BTreeMap<AskId, WaitingTask>,
     /// The processes that sessions live with.
     pub(crate) watched: BTreeMap<u64, Evidence>,

@@ -1,8 +1,10 @@
 //! What the sessions of a node want done.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorway_node::locks::LockRequest;
+use doorway_protocol::{Fence, Reply};
 use doorway_sessions::{EventKind, Input, News, Output};
 
 use super::{Node, NodeEvent, core_mode};
@@ -28,13 +30,41 @@ impl Node {
             process.inputs.push_front(lease);
         }
         let mut outputs = Vec::new();
+        let mut serves = false;
         while let Some(process) = &mut self.process
             && let Some(input) = process.inputs.pop_front()
         {
             process.sessions.step(now, input, &mut outputs);
             for output in outputs.drain(..) {
+                serves |= matches!(output, Output::Serve);
                 self.perform(context, output);
             }
+        }
+        // By now the node has got back what former holders have not claimed.
+        if serves
+            && let Some(process) = &mut self.process
+            && !std::mem::replace(&mut process.serving, true)
+        {
+            log!(context, "n{} serves", self.id);
+            self.serve(context);
+        }
+    }
+
+    /// Check that the ledger has the grants of the sessions, those of all or of some fences. It may
+    /// lack one that was claimed and could not be written, if it says so: then the next process
+    /// believes the claim.
+    pub(crate) fn check_ledger(&self, context: &mut Context, of: impl Fn(Fence) -> bool) {
+        let Some(process) = &self.process else { return };
+        let contents = self.ledger();
+        let written: BTreeSet<_> = contents.grants().collect();
+        let claimed: BTreeSet<_> = process.sessions.unwritten().collect();
+        let lacks = |grant: &_| !written.contains(grant);
+        let excused = |grant: &_| contents.lacking && claimed.contains(grant);
+        let mut grants = process.sessions.grants().filter(|(_, _, fence)| of(*fence));
+        if let Some((session, lock, fence)) = grants.find(|it| lacks(it) && !excused(it)) {
+            let id = self.id;
+            let what = format!("the ledger of n{id} lacks {lock} {fence:?} of session {session}");
+            context.violate_lock(lock, what);
         }
     }
 
@@ -45,6 +75,10 @@ impl Node {
         match output {
             Output::Tell(connection, reply) => {
                 log!(context, "n{id} tells {}: {reply:?}", connection.0);
+                if let Reply::Granted(_, fence) | Reply::Kept { fence, .. } = reply {
+                    self.check_ledger(context, |told| told == fence);
+                }
+                let Some(process) = &mut self.process else { return };
                 if let Some(door) = process.doors.get_mut(&connection) {
                     door.tell(&reply);
                 }
@@ -79,11 +113,7 @@ impl Node {
             }
             Output::DropHold { name, fence } => self.drop_hold(context, name, fence),
             Output::Abandon(ask) => self.abandon(context, ask),
-            Output::Release(ask, place) => {
-                if process.withheld.releases(ask, place) {
-                    self.release(context, ask);
-                }
-            }
+            Output::Release(ask) => self.release(context, ask),
             Output::Write(ask, records) => {
                 let ledger = &process.ledger;
                 let written = records.iter().map(|(place, record)| ledger.write(*place, record));
@@ -97,21 +127,17 @@ impl Node {
                 process.inputs.push_back(Input::Rewritten(session, written));
             }
             Output::Erase(place) => {
-                if let Err(error) = process.ledger.erase(place) {
-                    process.withheld.note_unerased(place);
-                    process.inputs.push_back(Input::LedgerFailed(error.to_string()));
-                }
+                let erased = process.ledger.erase(place).map_err(|error| error.to_string());
+                process.inputs.push_back(Input::Erased(place, erased));
             }
             Output::Probe => {
                 let erased = process.ledger.erase_rest();
-                let released =
-                    erased.as_ref().map_or_else(|_| Vec::new(), |()| process.withheld.take());
+                if erased.is_ok() {
+                    process.inputs.push_back(Input::AllErased);
+                }
                 let probed = erased.and_then(|()| process.ledger.probe());
                 let probed = probed.map_err(|error| error.to_string());
                 process.inputs.push_back(Input::Probed(probed));
-                for ask in released {
-                    self.release(context, ask);
-                }
             }
             Output::LedgerTrouble(trouble) => log!(context, "n{id} ledger: {trouble:?}"),
             Output::Settled => process.ledger.settled(),
@@ -121,12 +147,6 @@ impl Node {
                 self.later(context, after, NodeEvent::Look(session));
             }
             Output::Unwatch(session) => drop(process.watched.remove(&session)),
-            Output::Serve => {
-                if !std::mem::replace(&mut process.serving, true) {
-                    log!(context, "n{id} serves");
-                    self.serve(context);
-                }
-            }
             Output::Announce(news) => {
                 self.watch_leases(context, &news);
                 if news.why.as_ref().is_some_and(|why| why.starts_with("broken by ")) {
@@ -163,7 +183,11 @@ impl Node {
                     self.answer_call(connection, answer);
                 }
             }
-            Output::AnnounceWait(_) | Output::Opened(..) | Output::Ended(..) | Output::Drained => {}
+            Output::AnnounceWait(_)
+            | Output::Opened(..)
+            | Output::Ended(..)
+            | Output::Drained
+            | Output::Serve => {}
         }
     }
 }

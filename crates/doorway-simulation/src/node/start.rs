@@ -8,7 +8,7 @@ use doorway_protocol::{DirectoryId, NamePattern, Scope};
 use doorway_sessions::ledger::{Ledger, LedgerStart};
 use doorway_sessions::principal::Rights;
 use doorway_sessions::settings::{ClientSettings, Limits};
-use doorway_sessions::{Input, Sessions, Setup, WithheldGrants};
+use doorway_sessions::{Input, Sessions, Setup};
 
 use super::group::Group;
 use super::{Node, NodeEvent, Process, SECONDS};
@@ -62,7 +62,6 @@ impl Node {
             inputs: VecDeque::new(),
             doors: BTreeMap::new(),
             guards: BTreeMap::new(),
-            withheld: WithheldGrants::default(),
             tasks: BTreeMap::new(),
             watched: BTreeMap::new(),
             ledger,

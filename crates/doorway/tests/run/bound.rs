@@ -36,13 +36,32 @@ fn a_stopped_wrapper_keeps_its_lock() {
     let place = Place::new();
     let (wrapper, _) = hold(&place);
     wrapper.signal("STOP");
-    // Longer than the shortest time to live; nothing depends on time any more.
+    // Longer than the shortest time to live. No longer time matters either, because the session has
+    // no TTL: see the next test.
     std::thread::sleep(Duration::from_millis(700));
     is_held_and_others_are_served(&place);
     wrapper.signal("CONT");
     wrapper.signal("TERM");
     wrapper.end();
     until("the lock is free", || place.code("run -n x -- true").0 == Some(0));
+}
+
+/// A wrapper may be stopped for as long as anybody likes, because no time ends its session.
+#[test]
+fn a_session_of_this_machine_has_a_ttl_only_if_it_is_asked_for() {
+    let place = Place::new();
+    let told = |words: &str| {
+        let line = "echo ttl=${DOORWAY_TTL_MS-none}";
+        let done = place.run(&format!("--verbose {words} x"), line).output().expect("it runs");
+        assert!(done.status.success(), "{done:?}");
+        let told = String::from_utf8(done.stderr).expect("text");
+        (
+            String::from_utf8(done.stdout).expect("text"),
+            told.contains("lost if the node hears nothing"),
+        )
+    };
+    assert_eq!(told(""), ("ttl=none\n".to_owned(), false));
+    assert_eq!(told("--ttl 20s"), ("ttl=20000\n".to_owned(), true));
 }
 
 #[test]

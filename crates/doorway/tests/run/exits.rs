@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::place::{DOORWAY, Place, Process, children, signal, until};
+use crate::place::{DOORWAY, Place, Process, children, lives, signal, until};
 
 #[test]
 fn the_exit_code_is_that_of_the_command() {
@@ -16,6 +16,27 @@ fn the_exit_code_is_that_of_the_command() {
         let status = place.run("x", &format!("kill -{signal} $$")).status().unwrap();
         assert_eq!(status.code(), Some(code), "{signal}");
     }
+}
+
+#[test]
+fn a_node_that_is_drained_ends_when_its_last_lock_is_released() {
+    let place = Place::new();
+    let line = "until [ -e go ]; do sleep 0.02; done; exit 3";
+    let job = Process::spawn(place.run("x", line).current_dir(&place.directory));
+    until("the lock is held", || place.inside("x", 1));
+    let (code, text) = place.code("drain -w 0.2");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("1 lock is still held; the node"), "{text}");
+    assert!(lives(place.node()) && place.inside("x", 1), "no lock is taken from its holder");
+    let (code, text) = place.code("run -n y -- true");
+    assert_eq!(code, Some(69), "it grants nothing more: {text}");
+
+    let drain = Process::spawn(place.command(["drain", "-w", "60"]).stdout(Stdio::piped()));
+    fs::write(place.file("go"), "").unwrap();
+    assert_eq!(job.end().code(), Some(3), "the command has run to its end");
+    assert_eq!(drain.end().code(), Some(0));
+    until("the node is gone", || !lives(place.node()));
+    assert_eq!(place.code("status").0, Some(69));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::place::{DOORWAY, Place, Process, until};
+use crate::skip::skip;
 
 /// A place with a small disk, on which the node has its data.
 struct SmallDisk {
@@ -26,10 +27,7 @@ impl SmallDisk {
             tried.is_ok_and(|done| done.status.success())
         };
         let Some(words) = [&user[2..], user].iter().find(may).copied() else {
-            let why = "SKIPPED: this user cannot mount a file system";
-            let all = std::env::var_os("CI").is_some_and(|value| value == "true");
-            assert!(!all, "{why}; with CI=true that is a failure");
-            eprintln!("{why}");
+            skip("this user cannot mount a file system");
             return None;
         };
         let place = Place::empty();

@@ -8,6 +8,7 @@ mod doctor;
 mod elect;
 mod environment;
 mod exits;
+mod files;
 mod full_disk;
 mod inherit;
 mod lost;

@@ -59,6 +59,15 @@ impl Place {
         Some(place)
     }
 
+    /// A place with a node that may open only this many files.
+    pub(crate) fn with_files(most: u32) -> Self {
+        let mut place = Self::empty();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), DOORWAY]);
+        place.start_as(shell);
+        place
+    }
+
     /// Start the node, and wait until it listens.
     pub(crate) fn start(&mut self) {
         self.start_as(Command::new(DOORWAY));

@@ -4,7 +4,6 @@ use std::fs;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use data_encoding::BASE64;
 use doorway_daemon::certificate::certificates;
@@ -87,7 +86,8 @@ fn every_node_passes_calls_on_to_the_home_of_a_lease() {
     let other = nodes.lease(2, 30);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| nodes.post(1, "lock/lock", &lock("l", &other)));
-        thread::sleep(Duration::from_millis(300));
+        let home = nodes.group.nodes[2].client();
+        until("it waits at its home", || home.status().expect("a status").waiting == 1);
         assert!(!waiting.is_finished());
         nodes.post(2, "lock/unlock", &json!({"key": held["key"]})).expect(200);
         let next = waiting.join().expect("it ends").expect(200);

@@ -195,7 +195,7 @@ fn health_needs_no_identity_and_reveals_nothing_else() {
     assert!(answered.head.contains("connection: close"), "it occupies no connection: {answered:?}");
     let token = format!("Bearer {TOKEN}");
     let known = remote.ask(&[("authorization", &token)], health, None).expect(200);
-    assert!(known["view"].is_u64(), "{known}");
+    assert!(known["view"].is_u64() && known["away"] == json!([]), "{known}");
     remote.ask(&[("authorization", "Bearer x")], health, None).problem(401, "unauthorized", "");
     remote.ask(&[("host", "evil.example")], health, None).problem(403, "forbidden", "evil");
     remote.ask(&[], ("GET", "/health/x"), None).problem(401, "unauthorized", "");

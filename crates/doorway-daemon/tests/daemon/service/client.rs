@@ -1,12 +1,16 @@
 //! A client that sends raw frames.
 
-use std::io::{Read, Write};
+use std::io::{IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use doorway_protocol::{
     Ask, Claim, ClientInfo, Fence, Frames, Greeting, Hello, Life, MAGIC, Mode, Name, Opening,
     Reply, Request, VERSIONS, Wait, Welcome, put,
 };
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::server::{Server, connect};
 
@@ -26,6 +30,21 @@ impl Server {
         client.open(10_000, CONNECTION);
         client
     }
+}
+
+/// The bytes of a hello.
+fn hello(versions: (u16, u16), opening: Opening) -> Vec<u8> {
+    let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
+    let hello = Hello { versions, who, token: None, opening };
+    let mut bytes = MAGIC.to_vec();
+    put(&hello, &mut bytes);
+    bytes
+}
+
+/// A descriptor of a process.
+pub(crate) fn descriptor(pid: u32) -> OwnedFd {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a number");
+    pidfd_open(pid, PidfdFlags::empty()).expect("the process exists")
 }
 
 /// A connection that sends exactly what a test wants.
@@ -48,15 +67,36 @@ impl Client {
 
     /// Send a hello without waiting for the greeting.
     pub(crate) fn say_hello(&mut self, opening: Opening) {
-        let who = ClientInfo { label: "test".into(), host: "here".into(), pid: std::process::id() };
-        let hello = Hello { versions: VERSIONS, who, token: None, opening };
-        let mut bytes = MAGIC.to_vec();
-        put(&hello, &mut bytes);
-        self.stream.write_all(&bytes).expect("the connection is there");
+        self.say_hello_of(VERSIONS, opening);
     }
 
+    /// Send the hello of a client that speaks these versions, without waiting for the greeting.
+    pub(crate) fn say_hello_of(&mut self, versions: (u16, u16), opening: Opening) {
+        self.stream.write_all(&hello(versions, opening)).expect("the connection is there");
+    }
+
+    /// Open a session. If it is to live with a process, a descriptor of the process is passed.
     pub(crate) fn open(&mut self, ttl_ms: u32, life: Life) -> Welcome {
-        self.hello(Opening::New { ttl_ms, life }).expect("a session")
+        let greeting = match life {
+            Life::Process { pid } => self.hello_with(ttl_ms, pid, descriptor(pid).as_fd()),
+            Life::Connection { .. } | Life::Lease => self.hello(Opening::New { ttl_ms, life }),
+        };
+        greeting.expect("a session")
+    }
+
+    /// Open a session that lives with a process, and pass a descriptor with the hello.
+    pub(crate) fn hello_with(&mut self, ttl_ms: u32, pid: u32, passed: BorrowedFd<'_>) -> Greeting {
+        let bytes = hello(VERSIONS, Opening::New { ttl_ms, life: Life::Process { pid } });
+        let passed = [passed];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&passed)));
+        // The descriptor comes with the first bytes, of whatever length.
+        let (first, rest) = bytes.split_at(3);
+        let sent = sendmsg(&self.stream, &[IoSlice::new(first)], &mut control, SendFlags::empty());
+        assert_eq!(sent, Ok(first.len()));
+        self.stream.write_all(rest).expect("the connection is there");
+        self.frame().expect("a greeting")
     }
 
     pub(crate) fn visit(&mut self) {

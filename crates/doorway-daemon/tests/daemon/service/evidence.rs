@@ -1,19 +1,14 @@
 //! Which process a session may live with: the one that a descriptor refers to.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, IoSlice, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use doorway_client::{Endpoint, Options, blocking};
-use doorway_protocol::{
-    ClientInfo, Code, Greeting, Hello, Life, MAGIC, Opening, Refusal, VERSIONS, Wait, put,
-};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use doorway_protocol::{Code, Greeting, Life, Opening, Refusal, VERSIONS, Wait};
 
-use super::client::{CONNECTION, Client, NO_TTL};
+use super::client::{CONNECTION, Client, NO_TTL, descriptor};
 use super::process::Sleeper;
 use crate::common::settings::settings;
 use crate::common::skip;
@@ -21,29 +16,6 @@ use crate::server::Server;
 
 /// The variable that tells a process of these tests which node to use.
 const CLIENT: &str = "DOORWAY_TEST_FOREIGN";
-
-fn descriptor(pid: u32) -> OwnedFd {
-    let pid = Pid::from_raw(pid.cast_signed()).expect("a number");
-    pidfd_open(pid, PidfdFlags::empty()).expect("the process exists")
-}
-
-/// Open a session that lives with a process, and pass a descriptor with the hello.
-fn open_with(client: &mut Client, pid: u32, passed: BorrowedFd<'_>) -> Greeting {
-    let opening = Opening::New { ttl_ms: 10_000, life: Life::Process { pid } };
-    let hello = Hello { versions: VERSIONS, who: ClientInfo::default(), token: None, opening };
-    let mut bytes = MAGIC.to_vec();
-    put(&hello, &mut bytes);
-    let passed = [passed];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    assert!(control.push(SendAncillaryMessage::ScmRights(&passed)));
-    // The descriptor comes with the first bytes, of whatever length.
-    let (first, rest) = bytes.split_at(3);
-    let sent = sendmsg(&client.stream, &[IoSlice::new(first)], &mut control, SendFlags::empty());
-    assert_eq!(sent, Ok(first.len()));
-    client.stream.write_all(rest).expect("the connection is there");
-    client.frame().expect("a greeting")
-}
 
 fn refused(greeting: Greeting) -> Refusal {
     greeting.expect_err("no session")
@@ -55,7 +27,7 @@ fn a_session_lives_with_the_process_of_the_descriptor() {
     let mut sleeper = Sleeper::start();
     let mut script = server.client();
     let pid = sleeper.0.id();
-    open_with(&mut script, pid, descriptor(pid).as_fd()).expect("a session");
+    script.hello_with(10_000, pid, descriptor(pid).as_fd()).expect("a session");
     script.acquire("a");
     drop(script);
     let mut other = server.session();
@@ -71,11 +43,11 @@ fn a_descriptor_of_another_process_is_refused() {
     let server = Server::start(&settings());
     let (sleeper, other) = (Sleeper::start(), Sleeper::start());
     let (pid, other) = (sleeper.0.id(), other.0.id());
-    let why = refused(open_with(&mut server.client(), pid, descriptor(other).as_fd()));
+    let why = refused(server.client().hello_with(10_000, pid, descriptor(other).as_fd()));
     assert_eq!(why.code, Code::Invalid);
     assert!(why.text.contains("pid namespaces") && why.text.contains("--ttl"), "{why}");
     let null = File::open("/dev/null").unwrap();
-    let why = refused(open_with(&mut server.client(), pid, null.as_fd()));
+    let why = refused(server.client().hello_with(10_000, pid, null.as_fd()));
     assert!(why.text.contains("is not process"), "{why}");
     assert_eq!(server.service.sessions(), 0);
 }
@@ -87,7 +59,34 @@ fn a_descriptor_of_a_process_that_has_ended_is_refused() {
     let mut sleeper = Sleeper::start();
     let (pid, passed) = (sleeper.0.id(), descriptor(sleeper.0.id()));
     sleeper.kill();
-    let why = refused(open_with(&mut server.client(), pid, passed.as_fd()));
+    let why = refused(server.client().hello_with(10_000, pid, passed.as_fd()));
+    assert_eq!(why.text, format!("there is no process {pid}"));
+}
+
+/// Clients of 0.1.0 speak version 1 and pass none.
+#[test]
+fn a_number_without_a_descriptor_is_believed_only_from_a_client_of_version_1() {
+    let server = Server::start(&settings());
+    let mut sleeper = Sleeper::start();
+    let pid = sleeper.0.id();
+    let opening = || Opening::New { ttl_ms: 10_000, life: Life::Process { pid } };
+    let said_by = |versions| {
+        let mut client = server.client();
+        client.say_hello_of(versions, opening());
+        let greeting = client.frame::<Greeting>().expect("a greeting");
+        (client, greeting)
+    };
+    for versions in [(1, 2), (2, 2), VERSIONS] {
+        let why = refused(said_by(versions).1);
+        assert_eq!(why.code, Code::Invalid);
+        assert!(why.text.contains("by its number alone") && why.text.contains("pidfd"), "{why}");
+    }
+    assert_eq!(server.service.sessions(), 0);
+    let (_old, greeting) = said_by((1, 1));
+    greeting.expect("a session");
+    assert_eq!(server.service.sessions(), 1);
+    sleeper.kill();
+    let why = refused(said_by(VERSIONS).1);
     assert_eq!(why.text, format!("there is no process {pid}"));
 }
 

@@ -301,7 +301,7 @@ fn processes_count_as_files_like_connections_do() {
     server.until("it is gone", |service| service.sessions() == 1);
     let life = Life::Process { pid: std::process::id() };
     let mut script = server.client();
-    script.hello(Opening::New { ttl_ms: 1000, life }).unwrap();
+    script.open(1000, life);
     let refused = server.client().hello(Opening::Visit).unwrap_err();
     assert!(refused.text.contains("LimitNOFILE"), "{refused}");
     all.pop();

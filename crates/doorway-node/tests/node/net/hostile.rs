@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::support::{Authority, GROUP, Node, Recorder, listen, stop, until};
+use super::support::{Authority, GROUP, Log, Node, Recorder, listen, stop, until};
 
 /// Connect to node 2 as node 1 would, with its certificate. The test then sends what it likes.
 async fn connect(authority: &Authority, address: &str) -> TlsStream<TcpStream> {
@@ -137,6 +137,43 @@ async fn a_caller_without_a_valid_hello_is_dropped() {
     nodes[0].send(1, 7);
     until("the others talk", || nodes[1].handler.from(1) == [7]).await;
     stop(nodes).await;
+}
+
+/// A port scanner sends something else each time.
+#[tokio::test]
+async fn garbage_from_one_address_is_logged_once_a_minute() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let authority = Authority::new();
+    let (listener, address) = listen().await;
+    let addresses = [address];
+    let handler = Recorder::new("n1", 1);
+    let node = Node::start(0, authority.identity("n1"), handler, listener, &addresses);
+    let garbage = async |bytes: &[u8]| {
+        let mut stream = TcpStream::connect(&addresses[0]).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.unwrap();
+        // The node may end the connection in any way. It has logged that by then.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    };
+    // Three alerts and two records: each is refused for a reason of its own.
+    let scan = async || {
+        for alert in [40, 48, 80] {
+            garbage(&[21, 3, 3, 0, 2, 2, alert]).await;
+        }
+        garbage(b"GET / HTTP/1.1\r\n\r\n").await;
+        garbage(&[22, 3, 1, 0xff, 0xff, 1]).await;
+    };
+    scan().await;
+    assert_eq!(log.count(&["from=127.0.0.1"]), 1, "{:#?}", log.lines());
+    scan().await;
+    assert_eq!(log.count(&["from=127.0.0.1"]), 1, "{:#?}", log.lines());
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(61)).await;
+    tokio::time::resume();
+    scan().await;
+    assert_eq!(log.count(&["from=127.0.0.1"]), 2, "{:#?}", log.lines());
+    stop(vec![node]).await;
 }
 
 #[tokio::test]

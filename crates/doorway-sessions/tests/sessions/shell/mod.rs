@@ -63,7 +63,7 @@ pub(crate) struct Shell {
 pub(crate) enum Mistake {
     /// A record is written only before the next input, and the sessions hear that it was.
     WritesLate,
-    /// No record is erased.
+    /// No record is erased, and the sessions hear that it was.
     ErasesNothing,
     /// The ledger is empty after a crash.
     ForgetsLedger,
@@ -375,7 +375,7 @@ impl Shell {
             }
             Output::Abandon(ask) => self.locks.abandon(ask),
             Output::Release(..) if mistake == Some(Mistake::ReleasesNothing) => {}
-            Output::Release(ask, _) => self.locks.release(ask),
+            Output::Release(ask) => self.locks.release(ask),
             Output::Write(ask, records) => {
                 if mistake == Some(Mistake::WritesLate) {
                     self.unwritten.extend(records);
@@ -389,10 +389,12 @@ impl Shell {
                 inputs.push_back(Input::Rewritten(session, Ok(())));
             }
             Output::Probe => inputs.push_back(Input::Probed(Ok(()))),
-            Output::Erase(_) if mistake == Some(Mistake::ErasesNothing) => {}
             Output::Erase(place) => {
-                self.unwritten.retain(|(at, _)| *at != place);
-                self.ledger.remove(&place);
+                if mistake != Some(Mistake::ErasesNothing) {
+                    self.unwritten.retain(|(at, _)| *at != place);
+                    self.ledger.remove(&place);
+                }
+                inputs.push_back(Input::Erased(place, Ok(())));
             }
             Output::Watch(session, evidence) => {
                 if mistake != Some(Mistake::MissesProcessEnd) {

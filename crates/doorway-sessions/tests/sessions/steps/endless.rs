@@ -221,7 +221,7 @@ fn a_stop_gives_back_a_lease_without_end_that_was_not_told() {
     node.grant(0, ask, 1);
     let out = node.step(1, Input::Stop);
     assert!(matches!(&answers(&out)[..], [(_, Answer::Refused(_))]), "{out:?}");
-    let released = out.iter().any(|it| matches!(it, Output::Release(its, _) if *its == ask));
+    let released = out.iter().any(|it| matches!(it, Output::Release(its) if *its == ask));
     assert!(released && is_dropped(&out), "{out:?}");
     let (mut node, out) = node.restart(100, |_| {});
     assert_eq!(asked(&out), None, "the next process has nothing to keep");

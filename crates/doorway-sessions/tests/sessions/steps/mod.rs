@@ -83,8 +83,24 @@ impl TestNode {
         (node, out)
     }
 
-    /// Tell the sessions what happened at this time, and write what they want written.
+    /// Tell the sessions what happened at this time, and write and erase what they want. They hear
+    /// at once that a record was erased.
     fn step(&mut self, ms: u64, input: Input) -> Vec<Output> {
+        let mut out = self.step_unerased(ms, input);
+        let mut done = 0;
+        while let Some(output) = out.get(done) {
+            done += 1;
+            if let Output::Erase(place) = *output {
+                self.ledger.remove(&place);
+                out.extend(self.step_unerased(ms, Input::Erased(place, Ok(()))));
+            }
+        }
+        out
+    }
+
+    /// Tell the sessions what happened at this time, and write what they want written. The test
+    /// says what becomes of records that are to be erased.
+    fn step_unerased(&mut self, ms: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
         self.sessions.step(at(ms), input, &mut out);
         for output in &out {
@@ -93,7 +109,6 @@ impl TestNode {
                 Output::Rewrite(_, place, record) => {
                     drop(self.ledger.insert(*place, record.clone()));
                 }
-                Output::Erase(place) => drop(self.ledger.remove(place)),
                 _ => {}
             }
         }
@@ -341,7 +356,7 @@ fn asked(out: &[Output]) -> Option<AskId> {
 /// The grants that the node gets back.
 fn released(out: &[Output]) -> Vec<AskId> {
     let release = |output: &Output| match output {
-        Output::Release(ask, _) => Some(*ask),
+        Output::Release(ask) => Some(*ask),
         _ => None,
     };
     out.iter().filter_map(release).collect()

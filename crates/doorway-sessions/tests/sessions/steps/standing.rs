@@ -82,6 +82,22 @@ fn a_lease_ends_with_its_time_also_while_it_waits() {
 }
 
 #[test]
+fn a_lease_that_is_kept_alive_lives_on() {
+    let mut node = TestNode::new();
+    let session = open(&mut node, 0, 2000);
+    let (_, out) = node.call(0, with("a", 11, true));
+    let ask = asked(&out).unwrap();
+    node.grant(0, ask, 1);
+    for beat in 1..=8 {
+        assert_eq!(released(&node.pass(beat * 1999)), []);
+        let (_, out) = node.call(beat * 1999, Call::KeepAlive(LEASE));
+        assert!(matches!(answers(&out)[..], [(_, Answer::Alive(it))]
+            if it.session == session && it.ttl == Duration::from_secs(2)));
+    }
+    assert_eq!(released(&node.pass(8 * 1999 + 2500 + GRACE)), [ask]);
+}
+
+#[test]
 fn what_a_lease_holds_is_lost_when_its_time_is_over() {
     let mut node = TestNode::new();
     open(&mut node, 0, 2000);

@@ -24,6 +24,24 @@ fn a_heartbeat_in_the_last_moment_counts_and_one_after_it_is_refused() {
 }
 
 #[test]
+fn heartbeats_keep_a_session_and_so_does_every_other_request() {
+    let mut node = TestNode::new();
+    let (connection, _) = node.open(0, From::Network(1), TTL, CONNECTION);
+    let held = node.hold(0, connection, "a", 1);
+    for beat in 1..=10 {
+        let out = node.pass(beat * 1999);
+        assert!(released(&out).is_empty(), "after {beat} heartbeats: {out:?}");
+        let out = node.request(beat * 1999, connection, Request::Alive(beat));
+        assert_eq!(told(&out), [(connection, Reply::Alive(beat))]);
+    }
+    node.pass(11 * 1999);
+    let release = Request::Release(9, name("b"), Fence::new(1, 2));
+    assert_eq!(node.request(11 * 1999, connection, release).len(), 1, "that it does not hold it");
+    assert!(released(&node.pass(12 * 1999)).is_empty());
+    assert_eq!(released(&node.pass(13 * 1999 + 1)), [held]);
+}
+
+#[test]
 fn a_lease_is_renewed_until_it_has_ended() {
     let mut node = TestNode::new();
     let (_, out) = node.call(0, lease("a", None, 1000));

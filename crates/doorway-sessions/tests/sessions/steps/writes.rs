@@ -1,7 +1,9 @@
 //! What is written and when, and what happens at the end.
 
+use std::hash::BuildHasher as _;
+
 use doorway_protocol::{Code, Fence, Reply, Request};
-use doorway_sessions::WithheldGrants;
+use rustc_hash::FxBuildHasher;
 
 use super::*;
 
@@ -45,7 +47,7 @@ fn a_grant_leaves_the_ledger_before_the_node_gets_it_back() {
     let ask = node.hold(0, connection, "a", 1);
     let out = node.request(1, connection, Request::Release(2, name("a"), Fence::new(1, 1)));
     let erase = out.iter().position(|it| matches!(it, Output::Erase(_))).unwrap();
-    let release = out.iter().position(|it| matches!(it, Output::Release(of, _) if *of == ask));
+    let release = out.iter().position(|it| matches!(it, Output::Release(of) if *of == ask));
     assert!(erase < release.unwrap(), "{out:?}");
     assert_eq!(told(&out), [(connection, Reply::Released(2, true))]);
 }
@@ -222,14 +224,68 @@ fn questions_about_the_ledger_cause_at_most_one_probe_a_second() {
     assert_eq!(probes(&node.step(0, Input::ProbeLedger)), 0, "there is no ledger");
 }
 
+/// What a client that holds `a` wants erased when it releases the lock.
+fn released_unerased(node: &mut TestNode, ms: u64, holder: Connection, fence: u64) -> Vec<u32> {
+    let release = Request::Release(2, name("a"), Fence::new(1, fence));
+    let out = node.step_unerased(ms, Input::Request(holder, release));
+    assert_eq!(told(&out), [(holder, Reply::Released(2, true))]);
+    assert!(released(&out).is_empty(), "the ledger has it: {out:?}");
+    let erase = |output: &Output| match output {
+        Output::Erase(place) => Some(*place),
+        _ => None,
+    };
+    out.iter().filter_map(erase).collect()
+}
+
 #[test]
 fn a_grant_whose_record_cannot_be_erased_goes_back_to_the_node_later() {
-    let mut withheld = WithheldGrants::default();
-    assert!(withheld.releases(AskId(1), Some(7)));
-    withheld.note_unerased(7);
-    assert!(!withheld.releases(AskId(2), Some(7)));
-    assert!(withheld.releases(AskId(3), Some(8)), "its record is erased");
-    assert!(withheld.releases(AskId(4), None), "it has no record");
-    assert_eq!(withheld.take(), [AskId(2)]);
-    assert!(withheld.releases(AskId(5), Some(7)) && withheld.take().is_empty());
+    let mut node = TestNode::new();
+    let full = || Err("full".to_owned());
+    let (holder, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    let first = node.hold(0, holder, "a", 1);
+    let places = released_unerased(&mut node, 1, holder, 1);
+    let mut out = Vec::new();
+    for place in &places {
+        out.extend(node.step_unerased(1, Input::Erased(*place, full())));
+    }
+    assert_eq!(troubles(&out), [Some("full")]);
+    assert!(released(&out).is_empty(), "{out:?}");
+
+    // Another grant, whose record can be erased, perhaps at the same place.
+    let second = node.hold(2, holder, "a", 2);
+    let mut out = Vec::new();
+    for place in released_unerased(&mut node, 3, holder, 2) {
+        out.extend(node.step_unerased(3, Input::Erased(place, Ok(()))));
+    }
+    assert_eq!(released(&out), [second]);
+
+    // The end of a record of which nothing is known yet is not reported by a probe.
+    let third = node.hold(4, holder, "a", 3);
+    let places = released_unerased(&mut node, 5, holder, 3);
+    assert_eq!(released(&node.step_unerased(6, Input::AllErased)), [first]);
+    let out = node.step_unerased(6, Input::Probed(full()));
+    assert!(released(&out).is_empty(), "{out:?}");
+    for place in places {
+        assert!(released(&node.step_unerased(7, Input::Erased(place, full()))).is_empty());
+    }
+    assert_eq!(released(&node.step_unerased(1000, Input::AllErased)), [third]);
+    assert!(released(&node.step_unerased(2000, Input::AllErased)).is_empty());
+}
+
+/// The decision is a part of the state: what a search takes for equal behaves equally.
+#[test]
+fn a_grant_that_waits_for_its_record_is_a_part_of_the_state() {
+    let hash = |node: &TestNode| FxBuildHasher.hash_one(&node.sessions);
+    let release = |erased: Result<(), String>| {
+        let mut node = TestNode::new();
+        let (holder, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+        node.hold(0, holder, "a", 1);
+        // Another record could not be erased before, so both ledgers are in trouble.
+        node.step(0, Input::LedgerFailed("full".to_owned()));
+        for place in released_unerased(&mut node, 0, holder, 1) {
+            node.step_unerased(0, Input::Erased(place, erased.clone()));
+        }
+        hash(&node)
+    };
+    assert_ne!(release(Ok(())), release(Err("full".to_owned())));
 }

@@ -533,7 +533,7 @@ mod tests {
     use super::*;
 
     /// A file that version 0.1.0 wrote: a marker, a lease, an erased record and its grant.
-    const OLD: &[u8] = include_bytes!("../tests/data/sessions-0.1.0");
+    const OLD: &[u8] = include_bytes!("../../tests/data/sessions-0.1.0");
 
     #[test]
     fn a_ledger_of_version_0_1_0_is_read() {

@@ -1,0 +1,7 @@
+//! What shells of the sessions share, and what is no part of the machine: files, random numbers,
+//! and the queue of a connection, which a mutex guards.
+
+pub mod identity;
+pub mod ledger;
+pub mod outbox;
+pub mod secret;
