@@ -26,6 +26,11 @@ const COMMENT_WORDS: [(&str, &str, &str); 3] = [
 ];
 /// A doc comment that opens with this does not stand alone.
 const NOT_ALONE: &str = "The same";
+/// What `cargo xtask test` shows for what did not run, in two parts. A test calls `skip` of the file
+/// below, which also fails in CI.
+const SKIP_WORD: (&str, &str) = ("SKIP", "PED");
+/// Where tests that cannot run are reported.
+const SKIPS: &str = "crates/doorway-daemon/tests/common/skip.rs";
 /// Names that say nothing about a type: participles and pronouns. A type has a noun as its name.
 const VAGUE_TYPES: [&str; 16] = [
     "Asked", "Done", "Found", "Held", "Here", "Inner", "Kept", "Known", "Said", "Seen", "Sent",
@@ -77,6 +82,7 @@ fn complaints(files: &[File]) -> Vec<String> {
             complaints.extend(pure::complaints(file));
             complaints.extend(comment_complaints(file));
             complaints.extend(vague_types(file));
+            complaints.extend(unreported_skips(file));
             complaints.extend(driver_complaints(file, &modules));
         }
     }
@@ -183,6 +189,15 @@ fn vague_types(file: &File) -> impl Iterator<Item = String> {
     vague.map(|(name, number)| format!("{}:{number}: the type `{name}`: use a noun", file.path))
 }
 
+/// Tests that say themselves that they did not run. Only `skip` tells that to the summary.
+fn unreported_skips(file: &File) -> impl Iterator<Item = String> {
+    let word = format!("{}{}", SKIP_WORD.0, SKIP_WORD.1);
+    let is_test = file.path.contains("/tests/") && file.path != SKIPS;
+    let lines = file.text.lines().zip(1..).filter(move |(line, _)| is_test && line.contains(&word));
+    lines
+        .map(|(_, number)| format!("{}:{number}: a skipped test calls `skip` ({SKIPS})", file.path))
+}
+
 /// The name of the type that is declared on this line.
 fn type_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -278,6 +293,10 @@ mod tests {
             (file("a.rs", "//! x\n    pub(crate) enum Kept<T> {\n"), "the type `Kept`"),
             (file("a.rs", "//! x\npub type Found = u8;\n"), "the type `Found`"),
             (file("a.md", format!("see {}{}x\n", path.0, path.1)), "a machine's path"),
+            (
+                file("a/tests/a.rs", format!("//! x\n\"{}{}\"\n", SKIP_WORD.0, SKIP_WORD.1)),
+                "calls `skip`",
+            ),
             (file("docs/a.md", "[x](../README.md#y) [y](b.svg)"), "no such file: b.svg"),
             (file("crates/doorway/src/a.rs", "//! x\nuse lamport::X;\n"), "knows lamport"),
         ] {
