@@ -24,7 +24,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
 }
 
 fn package(options: &[&str]) -> anyhow::Result<()> {
-    // Changes that are not committed are no reason to refuse a dry run.
+    // Changes that are not committed do not make a dry run fail.
     let mut package = cargo("package --locked --allow-dirty");
     package.args(CRATES.iter().flat_map(|name| ["--package", name])).args(options);
     succeed(&mut package)

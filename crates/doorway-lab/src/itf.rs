@@ -200,7 +200,7 @@ fn message(value: &Value, maps: &MapFields) -> Json {
     let written = maps.value(value, "message");
     match value {
         Value::Record(name, _) => variant(name, &written),
-        // A text that is no value begins with a name all the same.
+        // A text that is not a value begins with a name all the same.
         Value::Atom(text) if !is_name(text) => {
             let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
             variant(&text[..end], &json!(text))

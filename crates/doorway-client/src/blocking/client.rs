@@ -253,7 +253,7 @@ impl Grant {
     /// held it meanwhile.
     ///
     /// A lock that the client keeps ([`Options::keep`]) is released without the node. If the node
-    /// has just taken the lock away, and the client has not been told, this is no error.
+    /// has just taken the lock away, and the client has not been told, this is not an error.
     pub fn release(mut self) -> Result<(), ReleaseError> {
         if self.held.leave_kept() {
             return Ok(());

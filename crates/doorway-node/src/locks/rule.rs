@@ -150,7 +150,7 @@ impl Rule {
         }
         let coordinator = self.coordinator(lock).unwrap_or(NodeId(0));
         let group = self.group.clone().with_coordinator(coordinator);
-        let group = group.map_err(|_| Fault::Rejected("the coordinator is no member"))?;
+        let group = group.map_err(|_| Fault::Rejected("the coordinator is not a member"))?;
         (self.begin)(me, &group, start, out)
     }
 

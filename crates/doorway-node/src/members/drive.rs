@@ -210,7 +210,7 @@ impl OwnMembership {
         }
     }
 
-    /// The process is no member any more: nothing is promised, and its clients lose their locks.
+    /// The process is not a member any more: nothing is promised, and its clients lose their locks.
     fn discard(&self, host: &mut impl KeeperHost) {
         host.note(&self.standing);
         host.views(AgreedEvent::Discarded);

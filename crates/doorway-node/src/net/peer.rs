@@ -180,7 +180,7 @@ pub(super) enum End {
     Silent(Duration),
     #[error("a newer connection took its place")]
     Replaced,
-    #[error("the peer is no member any more")]
+    #[error("the peer is not a member any more")]
     Retired,
     #[error("{0}")]
     Frame(#[from] crate::link::FrameError),
@@ -385,7 +385,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Close the connection, if there is one, because the peer is no member any more.
+    /// Close the connection, if there is one, because the peer is not a member any more.
     pub fn retire(&self, handler: &impl LinkHandler) {
         let mut inbox = self.inbox.lock();
         let open = inbox.is_open();
