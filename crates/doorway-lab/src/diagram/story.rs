@@ -181,7 +181,7 @@ pub(super) fn phrase(
         EventKind::View { number, held: 0, .. } => format!("begins view {number}"),
         EventKind::View { number, .. } => format!("begins view {number} inside"),
         EventKind::Stop(how) => (*how).into(),
-        EventKind::Act(deed) => deed.clone(),
+        EventKind::Act(action) => action.clone(),
         EventKind::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
     };
     phrase.replace(char::is_control, " ")
