@@ -77,12 +77,12 @@ impl<'a> ProcessModel<'a> {
     }
 
     /// Every step that can be taken: its process, what it does, and the next state.
-    pub(super) fn told(&self, row: &Row) -> Vec<(usize, String, Row)> {
-        let mut told = Vec::new();
+    pub(super) fn describe_steps(&self, row: &Row) -> Vec<(usize, String, Row)> {
+        let mut described = Vec::new();
         self.steps(row, true, |step| {
-            told.push((step.process, step.said, *step.next.unwrap_or(row)));
+            described.push((step.process, step.said, *step.next.unwrap_or(row)));
         });
-        told
+        described
     }
 
     /// The words of a row that the search keeps.
