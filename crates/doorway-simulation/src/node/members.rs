@@ -97,8 +97,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Send what shards have to say, in the order in which they say it.
-    fn say(&mut self) {
+    /// Send the messages of shards, in the order in which the shards have made them.
+    fn send_messages(&mut self) {
         for (to, message) in self.effects.messages.drain(..) {
             let Some(to) = self.seats.seat(message.view, to) else { continue };
             if let Some(link) = &mut self.links[node_of(to)] {
@@ -146,7 +146,7 @@ impl AgreedHost for Stage<'_> {
         }
         for (index, part) in parts.into_iter().enumerate() {
             self.shards[index].start(view, &seating, part, self.now, &mut self.effects);
-            self.say();
+            self.send_messages();
         }
         self.started = Some(view);
         std::mem::take(&mut self.effects.overdue)
@@ -162,25 +162,25 @@ impl AgreedHost for Stage<'_> {
         self.notices.push(format!("opens {name}"));
         let shard = place(self.settings, name);
         self.shards[shard].open_door(name, self.now, &mut self.effects);
-        self.say();
+        self.send_messages();
         std::mem::take(&mut self.effects.overdue)
     }
 
     fn disown(&mut self, views: &Range<u64>) {
         self.notices.push(format!("disowns what was claimed of other views than {views:?}"));
         self.shards.iter_mut().for_each(|shard| shard.disown(views, &mut self.effects));
-        self.say();
+        self.send_messages();
     }
 
     fn discard(&mut self) {
         self.shards.iter_mut().for_each(|shard| shard.discard(&mut self.effects));
-        self.say();
+        self.send_messages();
     }
 
     fn end(&mut self, reason: EndReason) {
         self.notices.push(format!("ends: {reason}"));
         self.shards.iter_mut().for_each(|shard| shard.end(&mut self.effects));
-        self.say();
+        self.send_messages();
         self.ended = true;
     }
 
