@@ -250,7 +250,7 @@ pub use arrangement::{Arrangement, QuorumChoice, TreeChoice};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_protocol::{Fence, Mode, Name, NameError};
-pub use error::{AcquireError, Lost, StartError};
+pub use error::{AcquireError, LostLock, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{ClosedLock, HoldError};

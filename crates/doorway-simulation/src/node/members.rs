@@ -11,7 +11,7 @@ use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
     AgreedRules, Answer, ClockTimes, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice,
-    MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
+    KeeperStatus, MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
@@ -41,7 +41,7 @@ pub(crate) struct AgreedNode {
     pub(super) seats: ViewSeats,
     /// None until the node has seen a record.
     membership: Option<OwnMembership>,
-    standing: Standing,
+    standing: KeeperStatus,
     /// What the keeper has yet to be told.
     inbox: VecDeque<Event>,
     /// The commands that have no answer.
@@ -71,7 +71,7 @@ impl AgreedNode {
             views: AgreedViews::new(seat(node), reclaiming),
             seats: ViewSeats::default(),
             membership: None,
-            standing: Standing::default(),
+            standing: KeeperStatus::default(),
             inbox: VecDeque::new(),
             puts: BTreeSet::new(),
             asked: Vec::new(),
@@ -239,7 +239,7 @@ impl KeeperHost for KeeperContext<'_> {
         process.group.shards.iter_mut().for_each(|shard| shard.set_lease(end));
     }
 
-    fn note(&mut self, standing: &Standing) {
+    fn note(&mut self, standing: &KeeperStatus) {
         if let Some(agreed) = self.node.agreed() {
             agreed.standing.clone_from(standing);
         }
