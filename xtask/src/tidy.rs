@@ -39,10 +39,12 @@ const NOT_ALONE: &str = "The same";
 const SKIP_WORD: (&str, &str) = ("SKIP", "PED");
 /// Where tests that cannot run are reported.
 const SKIPS: &str = "crates/doorway-daemon/tests/common/skip.rs";
-/// Names that say nothing about a type: participles and pronouns. A type has a noun as its name.
-const VAGUE_TYPES: [&str; 16] = [
-    "Asked", "Done", "Found", "Held", "Here", "Inner", "Kept", "Known", "Said", "Seen", "Sent",
-    "Shown", "Told", "Turn", "What", "Which",
+/// Names that say nothing about a type: participles, adjectives and pronouns. A type has a noun as
+/// its name.
+const VAGUE_TYPES: [&str; 27] = [
+    "Alone", "Asked", "Current", "Deed", "Desk", "Done", "Fixed", "Found", "Held", "Here", "Inner",
+    "Kept", "Known", "Lost", "Said", "Seen", "Sent", "Shown", "Spoiled", "Stale", "Standing",
+    "Told", "Turn", "Unsure", "Volatile", "What", "Which",
 ];
 /// Where the algorithms are, one file each.
 pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
