@@ -130,7 +130,7 @@ pub(crate) fn run_ignored(
     Ok(())
 }
 
-/// A program that is no test, such as `doorway`, built with the features of the tests, so that
+/// A program that is not a test, such as `doorway`, built with the features of the tests, so that
 /// nothing is built twice.
 pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
     build()?;
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(found.name, "daemon");
         assert_eq!(found.path.to_str(), Some("/x/target/daemon-1"));
         assert_eq!(found.directory.to_str(), Some("/x/crate"));
-        assert!(program(&line("lib", false, "null")).is_none(), "a library is no program");
+        assert!(program(&line("lib", false, "null")).is_none(), "a library is not a program");
         assert!(program(&line("bin", true, r#""/x/t""#)).is_none(), "tests inside of a program");
         assert!(program(r#"{"reason":"build-finished","success":true}"#).is_none());
     }

@@ -23,9 +23,11 @@ enum Outcome {
     Noted(&'static str),
     /// Did not run, because this is missing. With `CI=true` that is a failure.
     Skipped(String),
+    /// Did not run, because this is missing, and no run can install it. That is never a failure.
+    Unavailable(&'static str),
 }
 
-use Outcome::{Noted, Passed, Skipped};
+use Outcome::{Noted, Passed, Skipped, Unavailable};
 
 type Stage = (&'static str, fn() -> anyhow::Result<Outcome>);
 
@@ -152,6 +154,7 @@ fn run((name, stage): &Stage) -> StageResult {
         Ok(Passed) => (false, "ok".to_owned()),
         Ok(Noted(what)) => (false, format!("ok ({what})")),
         Ok(Skipped(what)) => (ci(), format!("SKIPPED ({what})")),
+        Ok(Unavailable(what)) => (false, format!("SKIPPED ({what})")),
         Err(error) => (true, format!("FAILED ({error:#})")),
     };
     let skipped = fs::read_to_string(skips()).ok().and_then(|lines| skipped_tests(&lines));

@@ -24,12 +24,27 @@ const COMMENT_WORDS: [(&str, &str, &str); 3] = [
     ("so ma", "ny", "name the number: `count` members, K permits"),
     ("FIX", "ME", "fix it before you commit"),
 ];
+/// Verbs that stand before "no" and a noun in a riddle, in two parts: "a library is not a program".
+const NO_VERBS: [(&str, &str); 2] = [("is n", "o "), ("are n", "o ")];
+/// Words after which and before which "no" is right: there is none, and no longer.
+const THERE: &str = "there";
+const AFTER_NO: [&str; 11] = [
+    "better", "earlier", "faster", "later", "less", "longer", "matter", "more", "other", "wider",
+    "worse",
+];
 /// A doc comment that opens with this does not stand alone.
 const NOT_ALONE: &str = "The same";
-/// Names that say nothing about a type: participles and pronouns. A type has a noun as its name.
-const VAGUE_TYPES: [&str; 16] = [
-    "Asked", "Done", "Found", "Held", "Here", "Inner", "Kept", "Known", "Said", "Seen", "Sent",
-    "Shown", "Told", "Turn", "What", "Which",
+/// What `cargo xtask test` shows for what did not run, in two parts. A test calls `skip` of the
+/// file below, which also fails in CI.
+const SKIP_WORD: (&str, &str) = ("SKIP", "PED");
+/// Where tests that cannot run are reported.
+const SKIPS: &str = "crates/doorway-daemon/tests/common/skip.rs";
+/// Names that say nothing about a type: participles, adjectives and pronouns. A type has a noun as
+/// its name.
+const VAGUE_TYPES: [&str; 27] = [
+    "Alone", "Asked", "Current", "Deed", "Desk", "Done", "Fixed", "Found", "Held", "Here", "Inner",
+    "Kept", "Known", "Lost", "Said", "Seen", "Sent", "Shown", "Spoiled", "Stale", "Standing",
+    "Told", "Turn", "Unsure", "Volatile", "What", "Which",
 ];
 /// Where the algorithms are, one file each.
 pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";
@@ -71,12 +86,14 @@ fn complaints(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files {
         complaints.extend(machine_paths(file));
+        complaints.extend(no_nouns(file));
         complaints.extend(layers::complaints(file));
         if file.is_source() {
             complaints.extend(source_complaints(file));
             complaints.extend(pure::complaints(file));
             complaints.extend(comment_complaints(file));
             complaints.extend(vague_types(file));
+            complaints.extend(unreported_skips(file));
             complaints.extend(driver_complaints(file, &modules));
         }
     }
@@ -98,7 +115,7 @@ fn broken_links(files: &[File]) -> Vec<String> {
     let there = |path: &str| {
         let below = format!("{path}/");
         let known = files.iter().any(|file| file.path == path || file.path.starts_with(&below));
-        // A picture is no text, so it is not among the files.
+        // A picture is not text, so it is not among the files.
         known || path.strip_suffix(".png").is_some() && Path::new(path).exists()
     };
     let documents = files.iter().filter(|file| file.path.strip_suffix(".md").is_some());
@@ -136,6 +153,32 @@ fn machine_paths(file: &File) -> impl Iterator<Item = String> {
         MACHINE_PATHS.iter().any(|(one, other)| line.contains(&format!("{one}{other}")))
     });
     found.map(|(_, number)| format!("{}:{number}: a machine's path", file.path))
+}
+
+/// Lines that deny what something is with "no" and a noun.
+fn no_nouns(file: &File) -> Vec<String> {
+    let is_text = file.is_source() || file.path.strip_suffix(".md").is_some();
+    let mut complaints = Vec::new();
+    let mut previous = "";
+    for (line, number) in file.text.lines().zip(1..).filter(|_| is_text) {
+        for (one, other) in NO_VERBS {
+            let verb = format!("{one}{other}");
+            let wrong = line.match_indices(&verb).any(|(at, _)| {
+                let before = line[..at].trim_start_matches(['/', '!', ' ']);
+                let before = if before.is_empty() { previous } else { before };
+                let is_word = !line[..at].ends_with(char::is_alphanumeric);
+                let there = before.trim_end().to_lowercase().ends_with(THERE);
+                let after = line[at + verb.len()..].split(|c: char| !c.is_alphabetic()).next();
+                is_word && !there && !after.is_some_and(|word| AFTER_NO.contains(&word))
+            });
+            if wrong {
+                let instead = "say what it is not: \"is not a\"";
+                complaints.push(format!("{}:{number}: \"{verb}\": {instead}", file.path));
+            }
+        }
+        previous = line;
+    }
+    complaints
 }
 
 fn source_complaints(file: &File) -> Vec<String> {
@@ -181,6 +224,15 @@ fn vague_types(file: &File) -> impl Iterator<Item = String> {
         file.text.lines().zip(1..).filter_map(|(line, number)| Some((type_of(line)?, number)));
     let vague = named.filter(|(name, _)| VAGUE_TYPES.contains(name));
     vague.map(|(name, number)| format!("{}:{number}: the type `{name}`: use a noun", file.path))
+}
+
+/// Tests that say themselves that they did not run. Only `skip` tells that to the summary.
+fn unreported_skips(file: &File) -> impl Iterator<Item = String> {
+    let word = format!("{}{}", SKIP_WORD.0, SKIP_WORD.1);
+    let is_test = file.path.contains("/tests/") && file.path != SKIPS;
+    let lines = file.text.lines().zip(1..).filter(move |(line, _)| is_test && line.contains(&word));
+    lines
+        .map(|(_, number)| format!("{}:{number}: a skipped test calls `skip` ({SKIPS})", file.path))
 }
 
 /// The name of the type that is declared on this line.
@@ -258,6 +310,15 @@ mod tests {
     }
 
     #[test]
+    fn no_is_right_after_there_and_before_a_comparative() {
+        let [(one, other), _] = NO_VERBS;
+        let text = format!(
+            "//! There {one}{other}lock, and there\n//! {one}{other}key. It {one}{other}longer free.\n"
+        );
+        assert_eq!(with(file("a.rs", text)), [""; 0]);
+    }
+
+    #[test]
     fn a_long_file_is_advice_only() {
         let long = || file("a.rs", "//! x\n".repeat(FILE_LINES + 1));
         assert_eq!(long_files(&[long()]).count(), 1);
@@ -275,9 +336,14 @@ mod tests {
             (file("a.rs", format!("//! x\n/// {}{} is\n", who.0, who.1)), "name the subject"),
             (file("a.rs", format!("//! x\nx(); // {}{}\n", many.0, many.1)), "name the number"),
             (file("a.rs", "//! x\nstruct Inner {\n"), "the type `Inner`"),
+            (file("a.md", format!("It {}{}lock.", NO_VERBS[0].0, NO_VERBS[0].1)), "is not a"),
             (file("a.rs", "//! x\n    pub(crate) enum Kept<T> {\n"), "the type `Kept`"),
             (file("a.rs", "//! x\npub type Found = u8;\n"), "the type `Found`"),
             (file("a.md", format!("see {}{}x\n", path.0, path.1)), "a machine's path"),
+            (
+                file("a/tests/a.rs", format!("//! x\n\"{}{}\"\n", SKIP_WORD.0, SKIP_WORD.1)),
+                "calls `skip`",
+            ),
             (file("docs/a.md", "[x](../README.md#y) [y](b.svg)"), "no such file: b.svg"),
             (file("crates/doorway/src/a.rs", "//! x\nuse lamport::X;\n"), "knows lamport"),
         ] {

@@ -35,7 +35,7 @@ pub enum Error {
     /// The lock was granted, but it was lost before the caller could use it, for instance because
     /// the machine was suspended.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] LostGrant),
 }
 
 impl Error {
@@ -86,7 +86,7 @@ impl From<Refusal> for Error {
 pub enum ReleaseError {
     /// The lock was lost before it was released.
     #[error(transparent)]
-    Lost(#[from] Lost),
+    Lost(#[from] LostGrant),
     /// No answer came. The lock may have been released; if not, it is released when the session
     /// ends.
     #[error("cannot tell whether the lock {lock} with fence {fence} was released: {why}")]
@@ -104,7 +104,7 @@ pub enum ReleaseError {
 /// A grant that was lost: other clients may have held the lock since.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("lost the lock {lock} with fence {fence}: {reason}")]
-pub struct Lost {
+pub struct LostGrant {
     /// The name of the lock.
     pub lock: Name,
     /// The fence of the grant.

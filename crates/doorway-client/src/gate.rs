@@ -14,7 +14,7 @@
 //! gate.pass(next)?; // The lock is granted to the next holder, which writes as well.
 //! let stale = gate.pass(paused).unwrap_err(); // The paused holder wakes up, and is refused.
 //! assert_eq!(stale.to_string(), format!("fence {paused} is stale: {next} was here before"));
-//! # Ok::<(), doorway_client::Stale>(())
+//! # Ok::<(), doorway_client::StaleFence>(())
 //! ```
 
 use std::fs::{File, OpenOptions};
@@ -29,7 +29,7 @@ use rustix::fs::OFlags;
 /// A fence was refused because a higher one has passed the gate before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fence {given} is stale: {seen} was here before")]
-pub struct Stale {
+pub struct StaleFence {
     /// The highest fence that has passed.
     pub seen: Fence,
     /// The fence that was refused.
@@ -58,12 +58,12 @@ impl Gate {
     }
 
     /// Pass, unless a newer holder has passed.
-    pub fn pass(&self, fence: Fence) -> Result<(), Stale> {
+    pub fn pass(&self, fence: Fence) -> Result<(), StaleFence> {
         self.pass_and(fence, || ())
     }
 
     /// Pass, unless a newer holder has passed, and call `act` before anyone else may pass.
-    pub fn pass_and<T>(&self, fence: Fence, act: impl FnOnce() -> T) -> Result<T, Stale> {
+    pub fn pass_and<T>(&self, fence: Fence, act: impl FnOnce() -> T) -> Result<T, StaleFence> {
         let mut highest = self.highest.lock().unwrap_or_else(PoisonError::into_inner);
         check(*highest, fence)?;
         *highest = Some(fence);
@@ -95,7 +95,7 @@ pub struct FileGate {
 pub enum GateError {
     /// A newer holder has passed.
     #[error(transparent)]
-    Stale(#[from] Stale),
+    Stale(#[from] StaleFence),
     /// The file cannot be opened, locked, read or written.
     #[error("cannot use the fence file {path}: {why}")]
     File {
@@ -192,9 +192,9 @@ fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-fn check(highest: Option<Fence>, given: Fence) -> Result<(), Stale> {
+fn check(highest: Option<Fence>, given: Fence) -> Result<(), StaleFence> {
     match highest {
-        Some(seen) if given < seen => Err(Stale { seen, given }),
+        Some(seen) if given < seen => Err(StaleFence { seen, given }),
         _ => Ok(()),
     }
 }
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(gate.pass(fence(5)), Ok(()));
         assert_eq!(gate.pass(fence(5)), Ok(()), "a holder may pass again");
         assert_eq!(gate.pass_and(fence(7), || 42), Ok(42));
-        let stale = Stale { seen: fence(7), given: fence(6) };
+        let stale = StaleFence { seen: fence(7), given: fence(6) };
         assert_eq!(
             gate.pass_and(fence(6), || panic!("the gate let an old fence pass")),
             Err(stale)
@@ -231,7 +231,7 @@ mod tests {
         drop(gate.pass(fence(5)).unwrap());
         drop(gate.pass(Fence::new(2, 1)).unwrap());
         let refused = FileGate::new(&path).pass(fence(6)).unwrap_err();
-        assert!(matches!(refused, GateError::Stale(Stale { given, .. }) if given == fence(6)));
+        assert!(matches!(refused, GateError::Stale(StaleFence { given, .. }) if given == fence(6)));
         drop(gate.pass(Fence::new(2, 1)).unwrap());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{:020}\n", Fence::new(2, 1)));
         std::fs::write(&path, "something else\n").unwrap();

@@ -150,8 +150,8 @@ pub use doorway_protocol::{
 };
 pub use endpoint::{Endpoint, EndpointError, Stream};
 pub use endpoints::Endpoints;
-pub use error::{Error, Lost, ReleaseError};
-pub use gate::{FileGate, Gate, GateError, Passage, Stale};
+pub use error::{Error, LostGrant, ReleaseError};
+pub use gate::{FileGate, Gate, GateError, Passage, StaleFence};
 #[cfg(feature = "tokio")]
 pub use grant::Grant;
 pub use line::Line;

@@ -33,7 +33,7 @@ use crate::http::{self, Problem};
 use crate::log_limit::LogLimit;
 use crate::native;
 use crate::redis;
-use crate::reload::Current;
+use crate::reload::SharedSettings;
 use crate::service::{Entry, Peer, Process, Service};
 use crate::settings::Settings;
 use crate::socket::Socket;
@@ -103,7 +103,7 @@ pub struct Doors {
     /// Identifies clients over TCP.
     pub identify: Option<Identify>,
     /// The settings by which clients are identified. They may be reloaded.
-    pub settings: Option<Current>,
+    pub settings: Option<SharedSettings>,
     /// Serves HTTP. Without it HTTP connections are closed.
     pub http: Option<HttpDoor>,
     /// Serves the Redis protocol. Without it Redis clients are told that it is off.
@@ -271,7 +271,7 @@ async fn accept_from_unix(service: Service, listener: UnixListener, doors: Doors
                         Ok(socket) => std::future::ready(Ok((socket, peer))),
                         Err(error) => return not_accepted(&error).await,
                     };
-                    let _ = begin(&service, entry, socket, &doors, Protocols::All).await;
+                    let _ = serve_connection(&service, entry, socket, &doors, Protocols::All).await;
                 }));
             }
             Err(error) => not_accepted(&error).await,
@@ -313,7 +313,9 @@ async fn accept_from_tcp(service: Service, listener: TcpListener, doors: Doors, 
                 let (service, doors) = (service.clone(), Arc::clone(&doors));
                 tokio::spawn(boxed(async move {
                     let shaken = tls(stream, &doors, speaks);
-                    if let Err(error) = begin(&service, entry, shaken, &doors, speaks).await {
+                    if let Err(error) =
+                        serve_connection(&service, entry, shaken, &doors, speaks).await
+                    {
                         HANDSHAKE
                             .then(|| tracing::debug!(%from, "a TLS handshake failed: {error}"));
                     }
@@ -379,7 +381,7 @@ fn unix_peer(service: &Service, stream: &UnixStream) -> Peer {
 /// Read the first bytes, and serve the protocol that they belong to. If the service stops before
 /// they were read, they are waited for a little longer: a client that has just connected is told
 /// that the service stops, in its own protocol.
-async fn begin<S>(
+async fn serve_connection<S>(
     service: &Service,
     entry: Entry,
     opening: impl Future<Output = io::Result<(S, Peer)>>,

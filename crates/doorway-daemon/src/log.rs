@@ -31,17 +31,17 @@ pub enum Format {
 /// Under systemd the journal notes the time of each line, so text has none.
 pub fn to_stderr(format: Format, level: Level) {
     let journal = kept_by_systemd();
-    begin(BoxMakeWriter::new(io::stderr), format, level, !journal);
+    install(BoxMakeWriter::new(io::stderr), format, level, !journal);
 }
 
 /// Send what is logged to a file from now on. The file is made with the first line, so a service
 /// that logs nothing leaves no file. Only the first call counts.
 pub fn to_file(path: PathBuf, format: Format, level: Level) {
     let file = Mutex::new(LogFile { path, file: None, length: 0 });
-    begin(BoxMakeWriter::new(file), format, level, true);
+    install(BoxMakeWriter::new(file), format, level, true);
 }
 
-fn begin(writer: BoxMakeWriter, format: Format, level: Level, timed: bool) {
+fn install(writer: BoxMakeWriter, format: Format, level: Level, timed: bool) {
     // Raft reports each failed attempt to reach a member, many times a second. The service itself
     // says which members are away.
     let raft = if level >= Level::DEBUG { LevelFilter::DEBUG } else { LevelFilter::OFF };

@@ -18,16 +18,16 @@ use crate::settings::{Overrides, Settings};
 pub type Source = (PathBuf, Overrides);
 
 /// The settings of a service that runs, as the last reload left them.
-pub type Current = Arc<RwLock<Settings>>;
+pub type SharedSettings = Arc<RwLock<Settings>>;
 
 /// Reload the settings at every SIGHUP, forever. The signal is awaited as soon as this returns:
 /// before, it would end the process.
-pub(crate) fn watch(service: Service, current: Current) -> impl Future<Output = ()> + Send {
+pub(crate) fn watch(service: Service, current: SharedSettings) -> impl Future<Output = ()> + Send {
     let hangup = signal(SignalKind::hangup());
     reload(service, current, hangup)
 }
 
-async fn reload(service: Service, current: Current, hangup: io::Result<Signal>) {
+async fn reload(service: Service, current: SharedSettings, hangup: io::Result<Signal>) {
     let Some((file, overrides)) = current.read().source.clone() else { return };
     let mut hangup = match hangup {
         Ok(hangup) => hangup,
@@ -45,7 +45,7 @@ async fn reload(service: Service, current: Current, hangup: io::Result<Signal>) 
 }
 
 /// Take over what can change while the service runs.
-fn take_over(service: &Service, current: &Current, new: Settings) {
+fn take_over(service: &Service, current: &SharedSettings, new: Settings) {
     let Changes { taken, mut restart } = changes(&current.read(), &new);
     if new.members.is_some() && restart.contains(&LOCK) {
         restart.retain(|part| *part != LOCK);

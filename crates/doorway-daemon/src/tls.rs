@@ -74,7 +74,7 @@ pub fn check(tls: &TlsConfig, name: &str) -> Vec<TlsProblem> {
     if let (Some(roots), Ok(chain)) = (roots, &chain)
         && let Err(error) = verify(roots, chain, name)
     {
-        let (what, remedy) = told(&error, chain, name);
+        let (what, remedy) = describe(&error, chain, name);
         wrong(TlsFile::Certificate, what, &remedy);
     }
     match PrivateKeyDer::from_pem_slice(&tls.key) {
@@ -129,7 +129,7 @@ fn verify(
 }
 
 /// Describe what is wrong with a certificate, and what to do.
-fn told(error: &Error, chain: &[CertificateDer<'static>], name: &str) -> (String, String) {
+fn describe(error: &Error, chain: &[CertificateDer<'static>], name: &str) -> (String, String) {
     let facts = chain.first().and_then(|own| Facts::of(own).ok());
     let ended = facts.as_ref().map_or_else(String::new, Facts::last_day);
     let begins = facts.as_ref().map_or_else(String::new, |facts| facts.from.date().to_string());

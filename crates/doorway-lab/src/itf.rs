@@ -33,11 +33,11 @@ const VARIABLES: [&str; 4] = ["action", "phase", "nodes", "network"];
 /// forever.
 pub fn trace(first: &World, choices: &[Choice], cycle: &[Choice], violation: &Violation) -> Json {
     let mut world = first.clone();
-    let mut moments = vec![Moment::new(&world, "init".to_owned())];
+    let mut moments = vec![ItfState::new(&world, "init".to_owned())];
     for choice in choices.iter().chain(cycle) {
         let (commands, there) = tell(&world, &[*choice]);
         world = there;
-        moments.push(Moment::new(&world, commands.concat()));
+        moments.push(ItfState::new(&world, commands.concat()));
     }
     let mut maps = MapFields::default();
     moments.iter().flat_map(|moment| &moment.nodes).for_each(|value| maps.find(value, ""));
@@ -63,7 +63,7 @@ pub fn trace(first: &World, choices: &[Choice], cycle: &[Choice], violation: &Vi
 }
 
 /// A world, taken apart.
-struct Moment {
+struct ItfState {
     /// The command that led to it.
     action: String,
     phases: Vec<&'static str>,
@@ -79,7 +79,7 @@ struct Transit {
     message: Value,
 }
 
-impl Moment {
+impl ItfState {
     fn new(world: &World, action: String) -> Self {
         let nodes = || world.group().nodes();
         let phase = |node| {
@@ -200,7 +200,7 @@ fn message(value: &Value, maps: &MapFields) -> Json {
     let written = maps.value(value, "message");
     match value {
         Value::Record(name, _) => variant(name, &written),
-        // A text that is no value begins with a name all the same.
+        // A text that is not a value begins with a name all the same.
         Value::Atom(text) if !is_name(text) => {
             let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
             variant(&text[..end], &json!(text))

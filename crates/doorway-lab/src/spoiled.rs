@@ -32,7 +32,7 @@ pub trait Spoil: Clone + Debug + Default + Eq + Hash + Send + Sync + 'static {
     }
 
     /// Settle a group in a wrong way.
-    fn settle(_group: &Group, _snapshot: &mut Snapshot<Spoiled<Self>>) {}
+    fn settle(_group: &Group, _snapshot: &mut Snapshot<SpoiledAlgorithm<Self>>) {}
 
     /// Change the messages that the node sends when its client gives up.
     fn withdraw(&mut self, sends: Sends<Self>) -> Sends<Self> {
@@ -53,13 +53,13 @@ pub type Sends<S> = Vec<(NodeId, Message<S>)>;
 
 /// The correct algorithm with a flaw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Spoiled<S: Spoil> {
+pub struct SpoiledAlgorithm<S: Spoil> {
     /// The correct algorithm.
     pub sound: S::Of,
     spoil: S,
 }
 
-impl<S: Spoil> Spoiled<S> {
+impl<S: Spoil> SpoiledAlgorithm<S> {
     fn change(&mut self, out: &mut Effects<Message<S>>) {
         if S::TOLERANT && out.rejected().is_some() {
             out.clear();
@@ -75,7 +75,7 @@ fn send<M>(sends: Vec<(NodeId, M)>, out: &mut Effects<M>) {
     }
 }
 
-impl<S: Spoil> Algorithm for Spoiled<S> {
+impl<S: Spoil> Algorithm for SpoiledAlgorithm<S> {
     type Message = Message<S>;
 
     const INFO: Info = S::Of::INFO;

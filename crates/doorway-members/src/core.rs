@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Record, Unsure};
+use doorway_node::members::{Answer, Command, Record, UnknownOutcome};
 use openraft::ServerState;
 use openraft::error::{ClientWriteError, RaftError};
 use parking_lot::RwLock;
@@ -90,24 +90,24 @@ impl Core {
     }
 
     /// Agree on a command.
-    pub(crate) async fn put(&self, command: Command) -> Result<Answer, Unsure> {
+    pub(crate) async fn put(&self, command: Command) -> Result<Answer, UnknownOutcome> {
         let timings = self.engine().timings;
         let deadline = Instant::now() + timings.put();
         loop {
             if let Some(why) = self.ending.reason() {
-                return Err(Unsure(format!("the store has ended: {why}")));
+                return Err(UnknownOutcome(format!("the store has ended: {why}")));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.try_put(command.clone(), left).await {
                 ReplyBody::Answer(answer) => return Ok(answer),
-                ReplyBody::Unsure(why) => return Err(Unsure(why)),
+                ReplyBody::Unsure(why) => return Err(UnknownOutcome(why)),
                 // Nobody has tried the command, so it can be sent again.
                 ReplyBody::NotLeader => {}
-                told => return Err(Unsure(unexpected(&told).to_string())),
+                told => return Err(UnknownOutcome(unexpected(&told).to_string())),
             }
             if Instant::now() + timings.heartbeat() >= deadline {
                 let limit = timings.put().as_millis();
-                return Err(Unsure(format!("no leader with a majority for {limit} ms")));
+                return Err(UnknownOutcome(format!("no leader with a majority for {limit} ms")));
             }
             sleep(timings.heartbeat() / 4).await;
         }

@@ -75,7 +75,7 @@ pub(crate) enum Change {
     /// The newest view that this node has seen in etcd.
     EtcdView(u64),
     /// Forget everything but the seat, and begin a log with this entry, in this group. From now on
-    /// the file is no copy.
+    /// the file is not a copy.
     Restart {
         cluster: u128,
         line: Box<Line>,

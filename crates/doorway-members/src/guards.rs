@@ -50,7 +50,7 @@ pub(crate) struct Switches {
     pub(crate) silence: bool,
     /// Guard 2, its second half: a leader without quorum refuses commands.
     pub(crate) refusal: bool,
-    /// Guard 3: who knows no leader stands for election after a time that is drawn anew.
+    /// Guard 3: a member that knows no leader stands for election after a time that is drawn anew.
     pub(crate) election: bool,
     /// Guard 4: a command goes to the leader by a message.
     pub(crate) message: bool,

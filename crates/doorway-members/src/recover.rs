@@ -1,6 +1,6 @@
 //! Going on with one machine after the majority of the voters is lost for ever.
 //!
-//! This is no vote, but the decision of an operator. The machine founds a group of its own, from
+//! This is not a vote, but the decision of an operator. The machine founds a group of its own, from
 //! what its file shows of the old one. The new group has another number, so no machine of the old
 //! group can talk to it by mistake. The view jumps by [`VIEW_STEP`]: views that the old group began
 //! without this machine have lower numbers, unless there were more of them than that. Then the

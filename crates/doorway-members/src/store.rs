@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_node::members::{
     Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, GroupState, Holds,
-    Record, RuleTables, SeatId, StoreHealth, Unsure, ViewStore,
+    Record, RuleTables, SeatId, StoreHealth, UnknownOutcome, ViewStore,
 };
 use parking_lot::RwLock;
 use tokio::runtime::Handle;
@@ -198,7 +198,7 @@ impl ViewStore for RaftStore {
         self.machine.shown().rules()
     }
 
-    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, UnknownOutcome>> {
         Box::pin(self.core.put(command))
     }
 

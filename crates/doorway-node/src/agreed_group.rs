@@ -24,8 +24,8 @@ use crate::holds::Promises;
 use crate::link::Incarnation;
 use crate::locks::{Shard, ShardEffects};
 use crate::members::{
-    self, AgreedRules, Answer, Command, Keeper, KeeperHost, KeeperNotice, MemberId, Orphan,
-    OwnMembership, PutId, Record, RecordError, Seat, SeatId, Standing, StoreHealth, Unsure,
+    self, AgreedRules, Answer, Command, Keeper, KeeperHost, KeeperNotice, KeeperStatus, MemberId,
+    Orphan, OwnMembership, PutId, Record, RecordError, Seat, SeatId, StoreHealth, UnknownOutcome,
     ViewStore,
 };
 use crate::messages::{HeldLock, Message};
@@ -45,7 +45,7 @@ pub(crate) struct AgreedGroup {
     handovers: u32,
     /// The rules by which locks are served now.
     pub(crate) rules: watch::Sender<Arc<AgreedRules>>,
-    status: watch::Sender<Standing>,
+    status: watch::Sender<KeeperStatus>,
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
     pub(crate) promises: Promises,
@@ -491,7 +491,7 @@ impl KeeperHost for MembershipHost<'_> {
             if matches!(answer, Ok(Answer::Done(_))) {
                 history.agreed(&command);
             }
-            let log = |error: &Unsure| tracing::debug!(%error, "no answer of the store");
+            let log = |error: &UnknownOutcome| tracing::debug!(%error, "no answer of the store");
             (put, answer.inspect_err(log).ok())
         });
     }
@@ -514,7 +514,7 @@ impl KeeperHost for MembershipHost<'_> {
         self.group.history.renewed_ms.store(now.max(1), Ordering::Relaxed);
     }
 
-    fn note(&mut self, standing: &Standing) {
+    fn note(&mut self, standing: &KeeperStatus) {
         self.group.status.send_replace(standing.clone());
     }
 

@@ -9,7 +9,7 @@ use doorway_protocol::{LABEL, is_label};
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_rules::{LockRules, Members, RuleConfig};
 use crate::locks::{RuleBook, RuleError};
-use crate::views::{EpochStore, Fixed, StoreError, Volatile};
+use crate::views::{DirectoryEpochStore, EpochStore, MemoryEpochStore, StoreError};
 
 /// The configuration of a node. [`Config::default`] is a node without peers: no certificate, no
 /// port.
@@ -244,8 +244,8 @@ impl Config {
     /// Open the store of the epoch, which also knows the members.
     pub(crate) fn store(&self) -> Result<Box<dyn EpochStore>, StoreError> {
         Ok(match &self.data {
-            Some(directory) => Box::new(Fixed::open(self.member_names(), directory)?),
-            None => Box::new(Volatile::new(self.me.clone())),
+            Some(directory) => Box::new(DirectoryEpochStore::open(self.member_names(), directory)?),
+            None => Box::new(MemoryEpochStore::new(self.me.clone())),
         })
     }
 
@@ -279,14 +279,14 @@ impl Config {
     pub(crate) fn digest(&self) -> u64 {
         let members = self.members.iter().map(|member| member.name.clone());
         let rules = self.rules.iter().flat_map(|rule| {
-            let algorithm = told(&rule.algorithm);
+            let algorithm = text_to_hash(&rule.algorithm);
             let always = [rule.pattern.clone(), algorithm, rule.permits.to_string()];
             // A key and its value are one text, which no pattern can be mistaken for.
             let keys = rule.arrangement.keys();
             let keys = keys.into_iter().map(|(key, value)| format!("\0{key}\0{value}"));
             always.into_iter().chain(keys)
         });
-        let texts = [self.group.clone(), told(&self.algorithm)].into_iter();
+        let texts = [self.group.clone(), text_to_hash(&self.algorithm)].into_iter();
         hash(texts.chain(members).chain(["rules".to_owned()]).chain(rules))
     }
 
@@ -300,7 +300,7 @@ impl Config {
 
 /// The text by which an algorithm is part of the hash. Earlier versions of the program had node 1
 /// as the coordinator of all locks, so they must not have the same hash.
-fn told(algorithm: &str) -> String {
+fn text_to_hash(algorithm: &str) -> String {
     if algorithm == "central" { "central by name".to_owned() } else { algorithm.to_owned() }
 }
 

@@ -65,7 +65,7 @@ impl AcquireError {
 /// The lock was lost before it was released: another client may have held it since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock was lost before it was released")]
-pub struct Lost;
+pub struct LostLock;
 
 /// Why a node did not start. No other member has noticed the attempt. After a mistake in the
 /// configuration or the certificates nothing has changed. After other errors the node's directory

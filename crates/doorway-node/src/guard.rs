@@ -6,7 +6,7 @@ use std::mem;
 
 use doorway_protocol::Fence;
 
-use crate::error::Lost;
+use crate::error::LostLock;
 use crate::handle::Handle;
 use crate::locks::ClientId;
 
@@ -73,8 +73,8 @@ impl<H: Borrow<Handle>> LockGuard<H> {
 
     /// Release the lock, and learn whether it was held to the end. Dropping the guard releases the
     /// lock as well, but does not tell.
-    pub fn release(self) -> Result<(), Lost> {
-        if self.is_lost() { Err(Lost) } else { Ok(()) }
+    pub fn release(self) -> Result<(), LostLock> {
+        if self.is_lost() { Err(LostLock) } else { Ok(()) }
     }
 }
 

@@ -7,7 +7,7 @@ use doorway_protocol::{Fence, Name};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::members::{self, Command, Orphan, RecordError, Unsure};
+use crate::members::{self, Command, Orphan, RecordError, UnknownOutcome};
 use crate::shell::{Membership, NodeShell};
 
 /// Why the group does not keep a lock for longer than the lease of its node.
@@ -134,7 +134,11 @@ impl NodeShell {
 
     /// End the promises of members that are gone, of this lock and this fence. Returns how many
     /// there were.
-    pub(crate) async fn break_closed(&self, name: &Name, fence: Fence) -> Result<usize, Unsure> {
+    pub(crate) async fn break_closed(
+        &self,
+        name: &Name,
+        fence: Fence,
+    ) -> Result<usize, UnknownOutcome> {
         let Membership::Agreed(group) = &self.membership else { return Ok(0) };
         let mut broken = 0;
         let orphans = self.orphans();

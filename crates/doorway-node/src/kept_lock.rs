@@ -8,7 +8,7 @@ use doorway_protocol::Fence;
 use tokio::task::coop;
 
 use crate::acquire::Acquire;
-use crate::error::{AcquireError, Lost};
+use crate::error::{AcquireError, LostLock};
 use crate::guard::Guard;
 use crate::handle::{Handle, Session};
 use crate::locks::{ClientId, KeptWord};
@@ -201,8 +201,8 @@ impl KeptGuard<'_> {
 
     /// Leave the lock, and learn whether it was held to the end. Dropping the guard leaves the lock
     /// as well, but does not tell.
-    pub fn release(self) -> Result<(), Lost> {
-        if self.is_lost() { Err(Lost) } else { Ok(()) }
+    pub fn release(self) -> Result<(), LostLock> {
+        if self.is_lost() { Err(LostLock) } else { Ok(()) }
     }
 }
 

@@ -110,8 +110,9 @@
 //!
 //! In the group above, the list of members is fixed: a member that dies and stays dead is missed
 //! until it comes back. A group can instead *agree* on its members. [`Node::start_agreed`] starts a
-//! node of such a group with a [`ViewStore`](members::ViewStore): the crate `doorway-members` has
-//! one, which replicates the list of members among the nodes themselves, by Raft.
+//! node of such a group with a [`ViewStore`](members::ViewStore). The crate `doorway-members` has
+//! two: one replicates the list of members among the nodes themselves, by Raft, and the other keeps
+//! it in etcd.
 //!
 //! Each node renews its membership all the time, and each renewal gives it a lease. If a node dies,
 //! the others go on without it when its lease is over. If it is started again before that, it takes
@@ -249,7 +250,7 @@ pub use arrangement::{Arrangement, QuorumChoice, TreeChoice};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_protocol::{Fence, Mode, Name, NameError};
-pub use error::{AcquireError, Lost, StartError};
+pub use error::{AcquireError, LostLock, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{ClosedLock, HoldError};

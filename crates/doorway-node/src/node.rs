@@ -18,14 +18,14 @@ use crate::holds::{ClosedLock, HoldError};
 use crate::lock_clients::LockClients;
 use crate::lock_recording::{LockRecording, RecordError};
 use crate::lock_rules::Members;
-use crate::members::{AgreedRules, BoxedFuture, Unsure, ViewStore};
+use crate::members::{AgreedRules, BoxedFuture, UnknownOutcome, ViewStore};
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::questions::MemberAnswers;
 use crate::reclaim::{ReclaimError, reclaim};
 use crate::runtime::{LinkTask, NodeRuntime};
 use crate::shell::{Membership, NodeShell};
-use crate::views::{EndReason, Volatile};
+use crate::views::{EndReason, MemoryEpochStore};
 use crate::wait_report::{LockClient, WaitReport};
 use doorway_protocol::{Fence, Mode, Name, NameError};
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ impl Node {
         let config = Config::default();
         let checked =
             config.check(Members::Fixed).expect("the default configuration has no mistakes");
-        let store = Box::new(Volatile::new(config.me.clone()));
+        let store = Box::new(MemoryEpochStore::new(config.me.clone()));
         let shell = NodeShell::fixed(&config, checked, store, Clock::system(), 0, false);
         let shell = Arc::new(shell.expect("an epoch in memory can be raised"));
         Self(Arc::new(NodeRuntime { shell, links: LinkTask::default() }))
@@ -201,7 +201,7 @@ impl Node {
 
     /// Open a closed lock before its time. The caller must be sure that the client to which it was
     /// promised does not use it any more. Returns how many promises have ended.
-    pub async fn break_closed(&self, lock: &Name, fence: Fence) -> Result<usize, Unsure> {
+    pub async fn break_closed(&self, lock: &Name, fence: Fence) -> Result<usize, UnknownOutcome> {
         self.0.shell.break_closed(lock, fence).await
     }
 

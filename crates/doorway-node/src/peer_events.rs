@@ -118,7 +118,7 @@ impl LinkHandler for NodeShell {
 
 impl NodeShell {
     fn deliver_to_lock(&self, from: PeerId, message: &AlgorithmMessage) {
-        // A message of a view that this node does not know, or of a node that is no member of it.
+        // A message of a view that this node does not know, or of a node outside of that view.
         let Some(from) = self.seatings.member(message.view, from) else { return };
         let shard = self.shard_of(&message.lock);
         self.with_shard(shard, |shard, now, out| shard.receive(from, message, now, out));

@@ -32,7 +32,7 @@ use crate::lock_recording::LockRecordings;
 use crate::locks::{ClientId, KeptWord, LockCounters, Shard, ShardEffects, Slot};
 use crate::members::{self, ClockTimes};
 use crate::messages::{HeldLock, Message};
-use crate::net::{Backlog, Peer, PeerId, TooLong};
+use crate::net::{Backlog, MessageTooLong, Peer, PeerId};
 use crate::questions::Questions;
 use crate::recorder::Recorder;
 use crate::seating::Seating;
@@ -440,7 +440,7 @@ impl NodeShell {
         &self,
         to: PeerId,
         message: &Message,
-        how: impl Fn(&Peer, &Message) -> Result<(), TooLong>,
+        how: impl Fn(&Peer, &Message) -> Result<(), MessageTooLong>,
     ) {
         if let Some(peer) = self.peer(to)
             && let Err(error) = how(&peer, message)

@@ -181,7 +181,7 @@ mod tests {
         let of = |number| (PeerId(0), number);
         assert_eq!(waits.circle(of(1)), Some(vec![of(1), of(2), of(3)]));
         assert_eq!(waits.circle(of(3)), Some(vec![of(3), of(1), of(2)]));
-        assert_eq!(waits.circle(of(4)), None, "it waits for the circle but is no part of it");
+        assert_eq!(waits.circle(of(4)), None, "it waits for the circle but is not part of it");
     }
 
     #[test]

@@ -16,7 +16,10 @@ use tokio::runtime::Runtime;
 #[path = "../tests/browser/driver.rs"]
 #[expect(dead_code, reason = "the benchmark needs a part of the driver")]
 mod driver;
+#[path = "shared/figures.rs"]
+mod figures;
 use driver::{Browser, Look, SENT};
+use figures::print;
 
 struct Host {
     address: String,
@@ -65,14 +68,14 @@ fn spread(mut figures: Vec<f64>) -> (f64, f64) {
 /// How much is sent until the page shows its first screen.
 fn print_first_loads(browser: &Browser) {
     let sent = || browser.run(SENT).as_f64().unwrap_or(0.0) / 1e3;
-    println!("{:<52} {:>9.1} kB", "sent until the shelf is shown", sent());
+    print("sent until the shelf is shown", format_args!("{:>9.1} kB", sent()));
     browser.run("location.reload()");
     browser.wait("the page", "return document.body.dataset.ready === 'yes'");
-    println!("{:<52} {:>9.1} kB", "sent when it is loaded again", sent());
+    print("sent when it is loaded again", format_args!("{:>9.1} kB", sent()));
     browser.devtools("Network.clearBrowserCache", &json!({}));
     browser.run("location.hash = '#/lab/ricart-agrawala+n=3/a1a2?at=2'; location.reload()");
     browser.wait("the page", "return document.body.dataset.ready === 'yes'");
-    println!("{:<52} {:>9.1} kB", "sent until a story is shown", sent());
+    print("sent until a story is shown", format_args!("{:>9.1} kB", sent()));
 }
 
 fn main() {
@@ -104,14 +107,12 @@ fn main() {
         single.push(begin.elapsed().as_secs_f64() * 1e3);
     }
     let (middle, worst) = spread(single);
-    println!("{:<52} {ready:>9.1} ms", "server ready");
-    println!("{:<52} {:>9.1} kB", "files of the laboratory", bytes(false) as f64 / 1e3);
-    println!("{:<52} {:>9.1} kB", "files of the live page", bytes(true) as f64 / 1e3);
-    println!(
-        "{:<52} {middle:>9.2} ms",
-        format!("one step of 30 nodes after {steps} steps, median")
-    );
-    println!("{:<52} {worst:>9.2} ms", "worst");
+    print("server ready", format_args!("{ready:>9.1} ms"));
+    print("files of the laboratory", format_args!("{:>9.1} kB", bytes(false) as f64 / 1e3));
+    print("files of the live page", format_args!("{:>9.1} kB", bytes(true) as f64 / 1e3));
+    let what = format!("one step of 30 nodes after {steps} steps, median");
+    print(&what, format_args!("{middle:>9.2} ms"));
+    print("worst", format_args!("{worst:>9.2} ms"));
     if smoke {
         return;
     }
@@ -130,11 +131,8 @@ fn main() {
                  await new Promise((done) => setTimeout(done, 500))",
     );
     let load = browser.run(&script.replace("location.hash = '#/lab/x'; ", ""));
-    println!(
-        "{:<52} {:>9.0} ms",
-        format!("{steps} steps loaded and shown"),
-        load.as_f64().unwrap_or(0.0)
-    );
+    let what = format!("{steps} steps loaded and shown");
+    print(&what, format_args!("{:>9.0} ms", load.as_f64().unwrap_or(0.0)));
     let frames = browser.run(
         "const box = document.querySelector('.scroller'); const times = []; let last = null; \
          await new Promise((done) => { let count = 0; const frame = (now) => { \
@@ -144,6 +142,6 @@ fn main() {
     );
     let frames = frames.as_array().cloned().unwrap_or_default();
     let (middle, worst) = spread(frames.iter().filter_map(Value::as_f64).collect());
-    println!("{:<52} {middle:>9.1} ms", "a frame while the diagram scrolls, median");
-    println!("{:<52} {worst:>9.1} ms", "worst");
+    print("a frame while the diagram scrolls, median", format_args!("{middle:>9.1} ms"));
+    print("worst", format_args!("{worst:>9.1} ms"));
 }

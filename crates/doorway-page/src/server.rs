@@ -104,7 +104,7 @@ impl Server {
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEAD)
                     .serve_connection(TokioIo::new(stream), service);
-                // A client that goes away is no error of the server.
+                // A client that goes away is not an error of the server.
                 let _ = pin!(connection).await;
                 drop(permit);
             });

@@ -159,7 +159,7 @@ impl Window {
         format!("{}{unit}", self.period_ms / ms)
     }
 
-    /// The name and the window whose lock this is; none if it is no lock of a window.
+    /// The name and the window whose lock this is; none if it is not a lock of a window.
     pub fn of(lock: &Name) -> Option<(Name, Self)> {
         let (rest, start) = lock.as_str().rsplit_once(MARK)?;
         let (name, period) = rest.rsplit_once(MARK)?;

@@ -64,7 +64,7 @@ struct Exploration<'s, S> {
     origins: Vec<(u32, u32)>,
     /// Whether each state is a goal.
     goals: Vec<bool>,
-    /// The expected steps of all states that are no goals, each as its target and its source.
+    /// The expected steps of all states that are not goals, each as its target and its source.
     backwards: Vec<(u32, u32)>,
     steps: u64,
 }

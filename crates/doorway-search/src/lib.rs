@@ -115,7 +115,7 @@
 //! questions of the next section, which [`explore`] does not.
 //!
 //! ```
-//! use doorway_search::{Deed, End, Model, Scope, Successors, Tag, fingerprint, search};
+//! use doorway_search::{ClientEvent, End, Model, Scope, Successors, Tag, fingerprint, search};
 //!
 //! /// A counter that two processes increment without a lock: each reads it, then writes back one
 //! /// more.
@@ -144,7 +144,7 @@
 //!                 _ => continue,
 //!             }
 //!             next[progress] += 1;
-//!             out.push(&next, fingerprint(&next), Tag::new(process, Deed::None, 0));
+//!             out.push(&next, fingerprint(&next), Tag::new(process, ClientEvent::None, 0));
 //!         }
 //!     }
 //! }
@@ -197,7 +197,7 @@ pub use explore::{explore, explore_on};
 pub use fair::{Duties, Lasso, fair_round};
 pub use fingerprint::fingerprint;
 pub use graph::{Graph, NOWHERE};
-pub use model::{Deed, Model, NOT_FOLLOWED, Successors, Tag, Wrong};
+pub use model::{ClientEvent, Model, ModelViolation, NOT_FOLLOWED, Successors, Tag};
 pub use report::{Outcome, Report};
 pub use search::{End, KeptError, Progress, Scope, Search};
 pub use system::System;

@@ -33,7 +33,7 @@ pub struct Tag(u16);
 
 /// What a step did for the client of the node that took it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Deed {
+pub enum ClientEvent {
     /// Nothing that others can see.
     #[default]
     None,
@@ -55,16 +55,16 @@ impl Tag {
 
     /// The tag of a step of node `actor`, counted from 0, that sent `sends` messages (255 stands
     /// for more).
-    pub fn new(actor: usize, deed: Deed, sends: usize) -> Self {
-        let deed = match deed {
-            Deed::None => 0,
-            Deed::Asked => 1,
-            Deed::Entered => 2,
-            Deed::AskedAndEntered => 3,
-            Deed::Crashed => 4,
-            Deed::Withdrew => 5,
+    pub fn new(actor: usize, event: ClientEvent, sends: usize) -> Self {
+        let event = match event {
+            ClientEvent::None => 0,
+            ClientEvent::Asked => 1,
+            ClientEvent::Entered => 2,
+            ClientEvent::AskedAndEntered => 3,
+            ClientEvent::Crashed => 4,
+            ClientEvent::Withdrew => 5,
         };
-        Self((actor % Self::ACTORS) as u16 | deed << 5 | (sends.min(255) as u16) << 8)
+        Self((actor % Self::ACTORS) as u16 | event << 5 | (sends.min(255) as u16) << 8)
     }
 
     /// The tag as a number.
@@ -83,20 +83,20 @@ impl Tag {
     }
 
     /// What the step did for the client of that node.
-    pub fn deed(self) -> Deed {
+    pub fn client_event(self) -> ClientEvent {
         match self.0 >> 5 & 7 {
-            1 => Deed::Asked,
-            2 => Deed::Entered,
-            3 => Deed::AskedAndEntered,
-            4 => Deed::Crashed,
-            5 => Deed::Withdrew,
-            _ => Deed::None,
+            1 => ClientEvent::Asked,
+            2 => ClientEvent::Entered,
+            3 => ClientEvent::AskedAndEntered,
+            4 => ClientEvent::Crashed,
+            5 => ClientEvent::Withdrew,
+            _ => ClientEvent::None,
         }
     }
 
     /// Whether the client entered with this step.
     pub fn entered(self) -> bool {
-        matches!(self.deed(), Deed::Entered | Deed::AskedAndEntered)
+        matches!(self.client_event(), ClientEvent::Entered | ClientEvent::AskedAndEntered)
     }
 
     /// The number of messages that the step sent.
@@ -108,14 +108,14 @@ impl Tag {
 /// A violation: something that must never happen. A broken state comes before a broken step,
 /// because it is one step nearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wrong {
+pub enum ModelViolation {
     /// The state itself must never be reached.
     State,
     /// One of the steps of the state must never be taken; its position among the successors.
     Step(u32),
 }
 
-impl Wrong {
+impl ModelViolation {
     /// The position of the step, if the violation is a step.
     pub fn step(self) -> Option<u32> {
         match self {
@@ -203,8 +203,12 @@ impl Successors {
     }
 
     /// The violation, if there is one.
-    pub fn wrong(&self) -> Option<Wrong> {
-        if self.broken { Some(Wrong::State) } else { self.breaking.map(Wrong::Step) }
+    pub fn wrong(&self) -> Option<ModelViolation> {
+        if self.broken {
+            Some(ModelViolation::State)
+        } else {
+            self.breaking.map(ModelViolation::Step)
+        }
     }
 
     /// The number of successors, followed or not.

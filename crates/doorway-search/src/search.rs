@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use super::graph::{Graph, NOWHERE};
-use super::model::{Model, NOT_FOLLOWED, Successors, Wrong};
+use super::model::{Model, ModelViolation, NOT_FOLLOWED, Successors};
 use super::share::{share, thread_pool};
 use super::table::Table;
 use found::{Batch, Fresh, Unknown, put_in};
@@ -127,7 +127,7 @@ impl<'m> Search<'m> {
         let pool = thread_pool(self.scope.threads);
         let (mut layer, mut next) = self.open.take().unwrap_or_else(|| self.first());
         loop {
-            let mut wrong: Option<(Wrong, u32)> = None;
+            let mut wrong: Option<(ModelViolation, u32)> = None;
             let numbers = layer.numbers();
             for from in numbers.clone().step_by(self.round_size()) {
                 let to = numbers.end.min(from + self.round_size() as u32);
@@ -146,7 +146,7 @@ impl<'m> Search<'m> {
                     End::Stopped
                 } else if self.is_beyond_limit() {
                     End::Limit
-                } else if matches!(wrong, Some((Wrong::State, _))) {
+                } else if matches!(wrong, Some((ModelViolation::State, _))) {
                     break; // Nothing is nearer.
                 } else {
                     continue;
@@ -205,7 +205,7 @@ impl<'m> Search<'m> {
         layer: &Layer,
         numbers: Range<u32>,
         next: &mut Layer,
-    ) -> Option<(Wrong, u32)> {
+    ) -> Option<(ModelViolation, u32)> {
         let chunk = self.chunk(alone, numbers.len());
         let to = numbers.end;
         let chunks = numbers.step_by(chunk).map(|at| at..to.min(at + chunk as u32)).collect();

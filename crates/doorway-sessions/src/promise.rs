@@ -16,8 +16,8 @@
 //!    no answer count their locks as lost before the lease of the node ends. If the lease was made
 //!    shorter, clients with a longer TTL have to connect again, and are told a shorter one.
 //!
-//! That a lock is lost is no answer, and is told at once. If the client has yet to be told that it
-//! has the lock, it is told instead that its request has failed.
+//! The news that a lock is lost is not an answer, and is sent at once. If the client has yet to be
+//! told that it has the lock, it is told instead that its request has failed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl Sessions {
         self.promise.as_ref().map(|promise| promise.lease.longest_ttl())
     }
 
-    /// Refuse a new session while the node is no member of its group.
+    /// Refuse a new session while the node is not a member of its group.
     pub(super) fn check_member(&self, now: Moment) -> Result<(), Refusal> {
         match &self.promise {
             Some(promise) if promise.lease.until <= now => Err(no_member()),
@@ -341,7 +341,7 @@ fn lost_before(reason: &str) -> Refusal {
 }
 
 fn no_member() -> Refusal {
-    let text = "this node is no member of its group at the moment, so it grants no locks; ask \
+    let text = "this node is not a member of its group at the moment, so it grants no locks; ask \
                 again later, or see what `doorway members` tells";
     refusal(Code::Unavailable, text)
 }

@@ -1214,7 +1214,7 @@ def _millis(span: int) -> int:
 
 
 def _foreign_protocol(received: bytes) -> Optional[str]:
-    """What a process that begins its answer with these bytes seems to be, if it is no node."""
+    """What a process that begins its answer with these bytes seems to be, if it is not a node."""
     if received.startswith(b"HTTP/"):
         return "this looks like the HTTP port; sessions have a port of their own"
     # An alert, as a server sends it that expected TLS.

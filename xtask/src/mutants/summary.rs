@@ -1,4 +1,5 @@
-//! `docs/mutants.md`: the results of each module. The next run reads them again.
+//! `docs/mutants.md`: the results of each module. The next run reads them again, so the rows are
+//! written here beside the code that reads them.
 
 use std::fs;
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 
-use super::Outcome::{self, Noted, Passed, Skipped};
+use super::Outcome::{self, Noted, Passed, Skipped, Unavailable};
 use super::passed;
 use super::tools::{have, install, may_install, needs, venv};
 use crate::programs::{self, built, run_ignored};
@@ -42,10 +42,15 @@ fn nextest_list() -> anyhow::Result<&'static Path> {
 }
 
 pub(super) fn tests() -> anyhow::Result<Outcome> {
-    // `doorway lock` is tested in several shells. These two are not on every machine.
-    for (shell, trial) in [("zsh", "zsh --version"), ("busybox", "busybox true")] {
+    // `doorway lock` is tested in several shells, and the unit by systemd. Not every machine has
+    // these Debian packages.
+    for (package, trial) in [
+        ("zsh", "zsh --version"),
+        ("busybox", "busybox true"),
+        ("systemd", "systemd-analyze --version"),
+    ] {
         if may_install() && !quietly(&mut command(trial)) {
-            install(shell);
+            install(package);
         }
     }
     if have("nextest") {
@@ -126,7 +131,7 @@ pub(super) fn curl() -> anyhow::Result<Outcome> {
 /// Debian has no package of Terraform, so nothing is installed.
 pub(super) fn terraform() -> anyhow::Result<Outcome> {
     if !quietly(&mut command("terraform version")) {
-        return Ok(Noted("terraform is not installed, so nothing was tested"));
+        return Ok(Unavailable("terraform is not installed"));
     }
     run_ignored("daemon", "http::terraform::", |_| {}).map(passed)
 }
@@ -272,13 +277,12 @@ pub(super) fn no_std() -> anyhow::Result<Outcome> {
     succeed(&mut cargo(build)).map(passed)
 }
 
-/// The advisories are in a repository of their own. If it cannot be reached, that is a note and not
-/// a skip, because the tree is not at fault.
+/// The advisories are in a repository of their own. It may be out of reach, also for CI.
 pub(super) fn advisories() -> anyhow::Result<Outcome> {
     const DATABASE: &str = "https://github.com/RustSec/advisory-db";
     let mut reach = command(&format!("timeout 20 git ls-remote --exit-code {DATABASE} HEAD"));
     if !quietly(reach.env("GIT_TERMINAL_PROMPT", "0")) {
-        return Ok(Noted("not checked: the advisory database cannot be reached from here"));
+        return Ok(Unavailable("the advisory database cannot be reached from here"));
     }
     if !have("deny") {
         let what = "`cargo install cargo-deny --locked` installs what it needs";

@@ -12,7 +12,7 @@ use super::call::Call;
 use super::driver::Driver;
 use crate::acquire::Acquire;
 use crate::endpoints::Endpoints;
-use crate::error::{Error, Failures, Lost, ReleaseError};
+use crate::error::{Error, Failures, LostGrant, ReleaseError};
 use crate::grant::{Grant, HeldLock};
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
@@ -105,7 +105,7 @@ impl Client {
     /// # Panics
     ///
     /// If the system cannot start another thread.
-    pub fn on_lost(&self, notify: impl Fn(&Lost) + Send + Sync + 'static) {
+    pub fn on_lost(&self, notify: impl Fn(&LostGrant) + Send + Sync + 'static) {
         let notifier = LossNotifier::new(notify);
         self.handle.lock().on_lost = Some(notifier);
     }
@@ -220,7 +220,7 @@ impl Grant<Client> {
     /// held it meanwhile.
     ///
     /// A lock that the client keeps ([`Options::keep`]) is released without the node. If the node
-    /// has just taken the lock away, and the client has not been told, this is no error.
+    /// has just taken the lock away, and the client has not been told, this is not an error.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         if self.held.leave_kept() {
             return Ok(());

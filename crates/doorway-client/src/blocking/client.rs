@@ -17,7 +17,7 @@ use super::background::Background;
 use super::threads::{Threads, event, wake};
 use crate::acquire::Acquire;
 use crate::endpoints::Endpoints;
-use crate::error::{Error, Failures, Lost, ReleaseError};
+use crate::error::{Error, Failures, LostGrant, ReleaseError};
 use crate::grant::HeldLock;
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
@@ -102,7 +102,7 @@ impl Client {
     /// # Panics
     ///
     /// If the system cannot start another thread.
-    pub fn on_lost(&self, notify: impl Fn(&Lost) + Send + Sync + 'static) {
+    pub fn on_lost(&self, notify: impl Fn(&LostGrant) + Send + Sync + 'static) {
         let notifier = LossNotifier::new(notify);
         self.handle.lock().on_lost = Some(notifier);
     }
@@ -253,7 +253,7 @@ impl Grant {
     /// held it meanwhile.
     ///
     /// A lock that the client keeps ([`Options::keep`]) is released without the node. If the node
-    /// has just taken the lock away, and the client has not been told, this is no error.
+    /// has just taken the lock away, and the client has not been told, this is not an error.
     pub fn release(mut self) -> Result<(), ReleaseError> {
         if self.held.leave_kept() {
             return Ok(());

@@ -348,7 +348,7 @@ impl SessionMachine {
     }
 }
 
-/// What a process that begins its answer with these bytes seems to be, if it is no node.
+/// What a process that begins its answer with these bytes seems to be, if it is not a node.
 pub(crate) fn foreign_protocol(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [b'H', b'T', b'T', b'P', b'/', ..] => {

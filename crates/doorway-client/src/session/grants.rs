@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorway_protocol::{Fence, Moment, Name};
 
 use super::Session;
-use crate::error::Lost;
+use crate::error::LostGrant;
 use crate::machine::State;
 
 /// For how many lost grants the reason is kept.
@@ -27,7 +27,7 @@ impl Session {
     }
 
     /// Check that this grant is still held. The reason of a loss is given only to the first caller.
-    pub(crate) fn check(&mut self, lock: &Name, fence: Fence) -> Result<(), Lost> {
+    pub(crate) fn check(&mut self, lock: &Name, fence: Fence) -> Result<(), LostGrant> {
         match self.state_of(lock, fence) {
             State::Held | State::Unsure => Ok(()),
             State::Lost => Err(self.loss(lock, fence)),
@@ -35,15 +35,15 @@ impl Session {
     }
 
     /// Why this grant was lost.
-    pub(crate) fn loss(&mut self, lock: &Name, fence: Fence) -> Lost {
+    pub(crate) fn loss(&mut self, lock: &Name, fence: Fence) -> LostGrant {
         let known = self.losses.remove(&(fence, lock.clone()));
         let reason =
             known.unwrap_or_else(|| "the node did not hold it for this client any more".to_owned());
-        Lost { lock: lock.clone(), fence, reason }
+        LostGrant { lock: lock.clone(), fence, reason }
     }
 
     /// Report a loss, and remember the reason for the owner of the grant.
-    pub(super) fn lost(&mut self, lost: Lost) {
+    pub(super) fn lost(&mut self, lost: LostGrant) {
         if self.losses.len() == LOSSES {
             // For grants that were left to the session with `keep`, nobody may ever ask.
             self.losses.pop_first();

@@ -4,18 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::error::Lost;
+use crate::error::LostGrant;
 
 /// Reports losses on a thread of its own, so that the program's function may block, use the client
 /// or panic while heartbeats go on.
-pub(crate) struct LossNotifier(mpsc::Sender<Lost>);
+pub(crate) struct LossNotifier(mpsc::Sender<LostGrant>);
 
 impl LossNotifier {
     /// # Panics
     ///
     /// If the system cannot start another thread.
-    pub(crate) fn new(tell: impl Fn(&Lost) + Send + 'static) -> Self {
-        let (notifier, losses) = mpsc::channel::<Lost>();
+    pub(crate) fn new(tell: impl Fn(&LostGrant) + Send + 'static) -> Self {
+        let (notifier, losses) = mpsc::channel::<LostGrant>();
         let run = move || {
             for lost in losses {
                 // The panic has been printed, and the next loss is reported all the same.
@@ -27,7 +27,7 @@ impl LossNotifier {
         Self(notifier)
     }
 
-    pub(crate) fn tell(&self, lost: Lost) {
+    pub(crate) fn tell(&self, lost: LostGrant) {
         // Sending cannot fail: the thread ends only when the sender is dropped.
         let _ = self.0.send(lost);
     }

@@ -22,7 +22,7 @@ pub(crate) use self::shared::Shared;
 
 use crate::endpoint::{Endpoint, Stream, reconnect};
 use crate::endpoints::Endpoints;
-use crate::error::{Error, Lost};
+use crate::error::{Error, LostGrant};
 use crate::line::Line;
 use crate::machine::{Event, Setup};
 use crate::options::Options;
@@ -207,7 +207,7 @@ impl Session {
                 Event::Unknown { number, refusal } => {
                     self.deliver(number, Outcome::Unknown(refusal));
                 }
-                Event::Lost { lock, fence, reason } => self.lost(Lost { lock, fence, reason }),
+                Event::Lost { lock, fence, reason } => self.lost(LostGrant { lock, fence, reason }),
                 Event::Welcome { node, scope, session, .. } => {
                     (self.closed, self.stops) = (None, None);
                     self.node = Some(Node { name: node, scope, session });

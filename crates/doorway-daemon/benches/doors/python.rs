@@ -49,7 +49,7 @@ impl Python {
         way: &Way,
         turn: Duration,
     ) -> Result<Samples, String> {
-        let Way::Unix(socket) = way else { return Err("it is no Unix socket".to_owned()) };
+        let Way::Unix(socket) = way else { return Err("it is not a Unix socket".to_owned()) };
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/doors/pairs.py");
         let mut python = placement.command(0);
         python.arg(&self.program).arg("-B").arg(script).arg(kind).arg(socket);

@@ -13,7 +13,7 @@ use time::format_description::well_known::Rfc2822;
 use tokio_rustls::rustls::StreamOwned;
 
 use super::Finding;
-use super::peers::{begin, connect};
+use super::peers::{connect, start_tls};
 use crate::certificate::node_name;
 
 /// Dates that differ by more than this many seconds are worth a warning.
@@ -47,7 +47,7 @@ fn judge(name: &str, apart: i64) -> Finding {
 }
 
 fn ask(address: &str, name: &str, tls: &TlsConfig) -> io::Result<Option<OffsetDateTime>> {
-    let connection = begin(name, tls, &Arc::new(Mutex::new(None)))?;
+    let connection = start_tls(name, tls, &Arc::new(Mutex::new(None)))?;
     let mut stream = StreamOwned::new(connection, connect(address)?);
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     write!(stream, "HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;

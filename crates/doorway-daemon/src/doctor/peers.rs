@@ -218,7 +218,7 @@ fn greet(
     tls: &TlsConfig,
     seen: &Arc<Mutex<Option<Facts>>>,
 ) -> io::Result<()> {
-    let mut connection = begin(name, tls, seen)?;
+    let mut connection = start_tls(name, tls, seen)?;
     while connection.is_handshaking() {
         // A peer that says nothing runs into the timeout of the stream.
         if connection.complete_io(&mut stream)? == (0, 0) {
@@ -242,7 +242,7 @@ fn greet(
 }
 
 /// A connection that shows our certificate, and demands one for this name.
-pub(super) fn begin(
+pub(super) fn start_tls(
     name: &str,
     tls: &TlsConfig,
     seen: &Arc<Mutex<Option<Facts>>>,

@@ -110,7 +110,7 @@ impl Calls {
                 return Err(Status::new(Code::Unavailable, text));
             }
             Ok(_) => return Err(Status::unexpected()),
-            // A lease that does not exist is no error here, but has no time left.
+            // A lease that does not exist is not an error here, but has no time left.
             Err(status) if status.code == Code::NotFound => 0,
             Err(status) => return Err(status),
         };

@@ -116,7 +116,7 @@ fn text(key: &[u8]) -> Result<&str, Status> {
 }
 
 fn name(text: &str) -> Result<Name, Status> {
-    Name::new(text).map_err(|why| Status::invalid(format!("the key {text:?} is no lock: {why}")))
+    Name::new(text).map_err(|why| Status::invalid(format!("the key {text:?} is not a lock: {why}")))
 }
 
 /// The lock with this name, as the lock and election services of etcd are given it.

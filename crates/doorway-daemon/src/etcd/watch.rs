@@ -81,7 +81,7 @@ impl Calls {
                         Some(bytes) => watches.request(WatchRequest::decode(&bytes)?),
                         None => return Ok(()),
                     },
-                    Some((id, seen)) = news.recv() => watches.told(id, seen),
+                    Some((id, seen)) = news.recv() => watches.respond(id, seen),
                     Some(_) = watches.tasks.join_next() => None,
                 };
                 // If the client has gone, so has this work.
@@ -309,7 +309,7 @@ impl Watches {
     }
 
     fn create(&mut self, request: WatchCreateRequest) -> WatchResponse {
-        let (watch_id, cancel_reason) = match self.begin(request) {
+        let (watch_id, cancel_reason) = match self.start_watch(request) {
             Ok(id) => (id, String::new()),
             Err(status) => (NONE, status.text),
         };
@@ -323,7 +323,7 @@ impl Watches {
         }
     }
 
-    fn begin(&mut self, request: WatchCreateRequest) -> Result<i64, Status> {
+    fn start_watch(&mut self, request: WatchCreateRequest) -> Result<i64, Status> {
         if self.running.len() >= WATCHES {
             let text = format!("one stream may watch {WATCHES} keys at most");
             return Err(Status::new(Code::ResourceExhausted, text));
@@ -363,7 +363,7 @@ impl Watches {
     }
 
     /// What a watch sees, for the client. A watch that was cancelled meanwhile sees nothing.
-    fn told(&mut self, id: i64, news: News) -> Option<WatchResponse> {
+    fn respond(&mut self, id: i64, news: News) -> Option<WatchResponse> {
         let response = WatchResponse { watch_id: id, ..WatchResponse::default() };
         match news {
             News::Events(events) => {

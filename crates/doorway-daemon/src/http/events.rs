@@ -106,7 +106,7 @@ impl EventStream {
                 happened = self.listener.events.recv() => happened,
             };
             match happened {
-                Ok(event) if self.wants(&event) => return Some(told(&event)),
+                Ok(event) if self.wants(&event) => return Some(sse_event(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     return Some(line("missed", &MissedEvents { missed }));
@@ -124,7 +124,7 @@ impl EventStream {
     }
 }
 
-fn told(event: &service::Event) -> Event {
+fn sse_event(event: &service::Event) -> Event {
     let news = GrantEvent {
         lock: event.lock.to_string(),
         fence: event.fence,

@@ -74,7 +74,7 @@ impl From<Refusal> for Reply {
 }
 
 /// Read the request at the beginning of a buffer; `None` if it is not whole yet. An error means
-/// that the bytes are no request, and nothing after them can be understood.
+/// that the bytes are not a request, and nothing after them can be understood.
 pub(super) fn request(buffer: &[u8]) -> Result<Option<Request>, String> {
     let mut rest = Rest { buffer, at: 0 };
     let read = rest.request()?;

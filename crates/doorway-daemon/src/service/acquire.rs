@@ -43,7 +43,7 @@ impl ServiceShell {
     ) {
         let handle = self.node.open_name(name);
         let (wait, keeps) = (request.wait, request.numbers > 0);
-        let input = match self.begin(&handle, request) {
+        let input = match self.make_request(&handle, request) {
             Ok((Poll::Ready(guard), _)) => core.keep(ask, guard, keeps),
             Err(refusal) => Input::Refused(ask, refusal),
             Ok((Poll::Pending, acquire)) => {
@@ -68,7 +68,7 @@ impl ServiceShell {
     }
 
     /// Make the request, and look whether it is granted at once.
-    fn begin(
+    fn make_request(
         &self,
         handle: &Handle,
         request: NodeRequest,

@@ -158,7 +158,8 @@ impl Service {
             if unused && why.away.is_empty() && why.silent.is_empty() {
                 return Ok(());
             }
-            // Other nodes send no news, and a request that is given up is no news either.
+            // Other nodes do not report what happens there, and a request that is given up is not
+            // reported either.
             let pause = Duration::from_millis(if shell.is_alone() { 100 } else { 250 });
             let happened = async {
                 loop {

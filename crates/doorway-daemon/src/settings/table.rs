@@ -125,7 +125,7 @@ pub(super) static TOP: Table = Table {
             "socket_mode",
             Mode,
             Default("0660"),
-            "The permissions of the socket. Who may open it may use every lock. \"0660\" is for \
+            "The permissions of the socket. Every user who may open it may use every lock. \"0660\" is for \
              the user and the group of the service, \"0666\" for everyone on the machine.",
         ),
         key(

@@ -26,7 +26,7 @@ pub(crate) fn connections(wanted: usize) -> usize {
     possible.min(wanted)
 }
 
-/// A connection to a Unix socket that is no file.
+/// A connection to a Unix socket that is not a file.
 pub(crate) fn connect(socket: &str) -> UnixStream {
     let address = SocketAddr::from_abstract_name(socket.trim_start_matches('@')).unwrap();
     let stream = UnixStream::connect_addr(&address).unwrap();

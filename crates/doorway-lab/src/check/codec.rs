@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorway_core::{Channel, Effects, Input, Mail, Mode, NodeId, Phase};
-use doorway_search::{Deed, Tag};
+use doorway_search::{ClientEvent, Tag};
 
 use super::interner::Interner;
 use super::pack::{
@@ -172,15 +172,15 @@ impl<'w> WorldCodec<'w> {
         let before = self.unpack(tables, row);
         let mut steps = Vec::new();
         for choice in before.choices() {
-            let (actor, deed) = match choice {
-                Choice::Crash(node) => (node, Deed::Crashed),
-                Choice::Detect { node, .. } | Choice::Forget(node) => (node, Deed::None),
+            let (actor, client_event) = match choice {
+                Choice::Crash(node) => (node, ClientEvent::Crashed),
+                Choice::Detect { node, .. } | Choice::Forget(node) => (node, ClientEvent::None),
                 _ => continue,
             };
             let mut world = before.clone();
             let step = world.apply(choice);
-            let deed = if step.entered { Deed::Entered } else { deed };
-            let tag = Tag::new(actor.index(), deed, step.sends.len());
+            let client_event = if step.entered { ClientEvent::Entered } else { client_event };
+            let tag = Tag::new(actor.index(), client_event, step.sends.len());
             let wrong = step.violation.is_some_and(|violation| self.targets.is(&violation));
             steps.push((tag, (!wrong).then(|| self.as_searched(&world))));
         }

@@ -31,7 +31,9 @@ mod trail;
 mod waits;
 
 use doorway_core::{NodeId, Phase};
-pub use doorway_search::{Deed, End, KeptError, Model, Progress, Scope, Successors, Tag, search};
+pub use doorway_search::{
+    ClientEvent, End, KeptError, Model, Progress, Scope, Successors, Tag, search,
+};
 use doorway_search::{Lasso, Search, fair_round};
 
 pub use case::{Case, History, Property};

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use doorway_core::Group;
-use doorway_search::{Deed, Model, Successors, Tag};
+use doorway_search::{ClientEvent, Model, Successors, Tag};
 
 use super::codec::WorldCodec;
 use super::settled_rows::SettledRows;
@@ -187,14 +187,14 @@ impl<'m> PackedModel<'m> {
             waits |= facts.waits;
             moves |= facts.releases;
             let events = [
-                (facts.acquires, ACQUIRE, Deed::Asked),
-                (facts.releases, RELEASE, Deed::None),
-                (facts.withdraws, WITHDRAW, Deed::Withdrew),
+                (facts.acquires, ACQUIRE, ClientEvent::Asked),
+                (facts.releases, RELEASE, ClientEvent::None),
+                (facts.withdraws, WITHDRAW, ClientEvent::Withdrew),
             ];
-            for (_, event, deed) in events.into_iter().filter(|(possible, ..)| *possible) {
+            for (_, event, client_event) in events.into_iter().filter(|(possible, ..)| *possible) {
                 restart(&mut draft);
                 let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
-                self.follow(tables, &mut draft, node, deed, outcome, out)?;
+                self.follow(tables, &mut draft, node, client_event, outcome, out)?;
             }
         }
         let [losses, duplicates, crashes] = unfold(row[FAULTS]);
@@ -206,19 +206,19 @@ impl<'m> PackedModel<'m> {
                 let outcome = tables.step(place, event).ok_or(Gap::Step { place, event })?;
                 restart(&mut draft);
                 self.set(tables, &mut draft, slot, delivery.rest);
-                self.follow(tables, &mut draft, to, Deed::None, outcome, out)?;
+                self.follow(tables, &mut draft, to, ClientEvent::None, outcome, out)?;
                 if losses > 0 {
                     restart(&mut draft);
                     self.set(tables, &mut draft, slot, delivery.rest);
                     let faults = fold([losses - 1, duplicates, crashes]);
                     self.set(tables, &mut draft, FAULTS, faults);
-                    out.push(&draft.row, draft.print, Tag::new(to, Deed::None, 0));
+                    out.push(&draft.row, draft.print, Tag::new(to, ClientEvent::None, 0));
                 }
                 if duplicates > 0 {
                     restart(&mut draft);
                     let faults = fold([losses, duplicates - 1, crashes]);
                     self.set(tables, &mut draft, FAULTS, faults);
-                    self.follow(tables, &mut draft, to, Deed::None, outcome, out)?;
+                    self.follow(tables, &mut draft, to, ClientEvent::None, outcome, out)?;
                 }
             }
         }
@@ -237,14 +237,14 @@ impl<'m> PackedModel<'m> {
         Ok(())
     }
 
-    /// Apply a node's step to the draft, and push the draft unless the step is a violation. `deed`
-    /// is what the event itself does for the client.
+    /// Apply a node's step to the draft, and push the draft unless the step is a violation.
+    /// `client_event` is what the event itself does for the client.
     fn follow(
         &self,
         tables: &Tables,
         draft: &mut Draft,
         node: usize,
-        deed: Deed,
+        client_event: ClientEvent,
         outcome: &Outcome,
         out: &mut Successors,
     ) -> Result<(), Gap> {
@@ -265,12 +265,12 @@ impl<'m> PackedModel<'m> {
             out.breaks();
             return Ok(());
         }
-        let deed = match (deed, outcome.entered) {
-            (deed, false) => deed,
-            (Deed::Asked, true) => Deed::AskedAndEntered,
-            (_, true) => Deed::Entered,
+        let client_event = match (client_event, outcome.entered) {
+            (client_event, false) => client_event,
+            (ClientEvent::Asked, true) => ClientEvent::AskedAndEntered,
+            (_, true) => ClientEvent::Entered,
         };
-        out.push(&draft.row, draft.print, Tag::new(node, deed, outcome.sends.len()));
+        out.push(&draft.row, draft.print, Tag::new(node, client_event, outcome.sends.len()));
         Ok(())
     }
 

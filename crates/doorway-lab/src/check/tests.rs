@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorway_core::algorithms::{self, ALL, Task};
 use doorway_core::{Algorithm, Channel, Mode, Shape, Start};
-use doorway_search::{Model, NOT_FOLLOWED, Successors, Wrong};
+use doorway_search::{Model, ModelViolation, NOT_FOLLOWED, Successors};
 
 use super::codec::WorldCodec;
 use super::pack::{PackedModel, SearchTargets};
@@ -90,8 +90,13 @@ fn compare(
             sound.push(next);
         }
     }
-    let stuck = world.stuck().map(|_| Wrong::State);
-    assert_eq!(successors.wrong(), stuck.or(wrong.map(Wrong::Step)), "{}", world.info().name);
+    let stuck = world.stuck().map(|_| ModelViolation::State);
+    assert_eq!(
+        successors.wrong(),
+        stuck.or(wrong.map(ModelViolation::Step)),
+        "{}",
+        world.info().name
+    );
     (!sound.is_empty()).then(|| sound.swap_remove(dice.below(sound.len())))
 }
 

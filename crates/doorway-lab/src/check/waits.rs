@@ -1,7 +1,7 @@
 //! What the graph of all steps says about waiting: how often a node is overtaken, and in which
 //! cycles it might wait forever.
 
-use doorway_search::{Deed, Graph, Tag, Waits, components};
+use doorway_search::{ClientEvent, Graph, Tag, Waits, components};
 
 use super::WaitBounds;
 
@@ -50,10 +50,10 @@ fn waiting(graph: &Graph, first: u32) -> Vec<u32> {
 
 fn after(waiting: u32, tag: Tag) -> u32 {
     let actor = 1 << tag.actor();
-    match tag.deed() {
-        Deed::Asked => waiting | actor,
-        Deed::Entered | Deed::Crashed | Deed::Withdrew => waiting & !actor,
-        Deed::None | Deed::AskedAndEntered => waiting,
+    match tag.client_event() {
+        ClientEvent::Asked => waiting | actor,
+        ClientEvent::Entered | ClientEvent::Crashed | ClientEvent::Withdrew => waiting & !actor,
+        ClientEvent::None | ClientEvent::AskedAndEntered => waiting,
     }
 }
 

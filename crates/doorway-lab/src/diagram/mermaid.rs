@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use doorway_core::NodeId;
 
-use super::story::{self, Flight, Standing};
+use super::story::{self, Flight, NodeState};
 use crate::Trace;
 use crate::trace::{Event, EventKind};
 
@@ -53,7 +53,7 @@ pub(super) fn render(trace: &Trace) -> String {
 fn happening(
     trace: &Trace,
     event: &Event,
-    before: Standing,
+    before: NodeState,
     flights: &BTreeMap<u64, Flight<'_>>,
     cast: &[NodeId],
 ) -> String {

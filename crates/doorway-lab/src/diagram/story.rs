@@ -10,7 +10,7 @@ use crate::{Trace, Violation};
 
 /// The state of a node as a picture shows it: outside, waiting, inside or crashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct NodeState {
     /// The mode of its open request.
     pub(super) waiting: Option<Mode>,
     /// How many permits it holds: 1 inside, unless permits are served.
@@ -21,7 +21,7 @@ pub(super) struct Standing {
     pub(super) crashed: bool,
 }
 
-impl Standing {
+impl NodeState {
     /// The state of the node after an event.
     pub(super) fn after(mut self, what: &EventKind) -> Self {
         match what {
@@ -62,7 +62,7 @@ impl Standing {
 
 /// The state of each node before the first event, if the trace tells it. Otherwise a node that
 /// leaves without having entered was inside from the beginning.
-pub(super) fn opening(trace: &Trace, events: &[Event]) -> BTreeMap<NodeId, Standing> {
+pub(super) fn opening(trace: &Trace, events: &[Event]) -> BTreeMap<NodeId, NodeState> {
     let mut balances = BTreeMap::<NodeId, (i64, i64)>::new();
     for event in events {
         let (balance, least) = balances.entry(event.node).or_default();
@@ -71,9 +71,9 @@ pub(super) fn opening(trace: &Trace, events: &[Event]) -> BTreeMap<NodeId, Stand
         *least = (*least).min(*balance);
     }
     let held = |least: i64| u32::try_from(-least).unwrap_or_default();
-    let standing = |least| Standing { held: held(least), ..Standing::default() };
+    let standing = |least| NodeState { held: held(least), ..NodeState::default() };
     let told = trace.opening.iter().map(|(node, Opening { held, mode, waiting })| {
-        (*node, Standing { waiting: *waiting, held: *held, mode: *mode, crashed: false })
+        (*node, NodeState { waiting: *waiting, held: *held, mode: *mode, crashed: false })
     });
     balances.into_iter().map(|(node, (_, least))| (node, standing(least))).chain(told).collect()
 }
@@ -86,7 +86,7 @@ pub(super) struct Stay {
     pub(super) until: f64,
     /// Does the stay go on after the trace? `until` is then the time of the last event.
     pub(super) open: bool,
-    pub(super) standing: Standing,
+    pub(super) standing: NodeState,
 }
 
 /// Every stay, in the order in which they end. A wait of length zero is left out; a visit of
@@ -96,7 +96,7 @@ pub(super) fn stays(trace: &Trace, events: &[Event]) -> Vec<Stay> {
     let begin = |(node, standing)| (node, (first.at, standing));
     let mut now: BTreeMap<_, _> = opening(trace, events).into_iter().map(begin).collect();
     let mut stays = Vec::new();
-    let mut close = |node, since, until, open: bool, standing: Standing| {
+    let mut close = |node, since, until, open: bool, standing: NodeState| {
         if standing.held > 0 || (standing.busy() && (open || until > since)) {
             stays.push(Stay { node, since, until, open, standing });
         }
@@ -181,7 +181,7 @@ pub(super) fn phrase(
         EventKind::View { number, held: 0, .. } => format!("begins view {number}"),
         EventKind::View { number, .. } => format!("begins view {number} inside"),
         EventKind::Stop(how) => (*how).into(),
-        EventKind::Act(deed) => deed.clone(),
+        EventKind::Act(action) => action.clone(),
         EventKind::Violate(violation) => format!("VIOLATION: {}", trace.describe(violation)),
     };
     phrase.replace(char::is_control, " ")

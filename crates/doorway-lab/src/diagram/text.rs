@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use doorway_core::{Mode, NodeId};
 
-use super::story::{self, Standing};
+use super::story::{self, NodeState};
 use crate::Trace;
 use crate::trace::{Event, EventKind};
 use crate::values::Value;
@@ -134,14 +134,14 @@ fn column_name(trace: &Trace, node: NodeId) -> String {
     name.chars().take(MAX_WIDTH).collect()
 }
 
-fn glyph(standing: Standing) -> char {
+fn glyph(standing: NodeState) -> char {
     match standing {
-        Standing { crashed: true, .. } => '×',
+        NodeState { crashed: true, .. } => '×',
         // A node that holds a permit and waits for another one is shown as inside.
-        Standing { held: 1.., mode: Mode::Exclusive, .. } => '█',
-        Standing { held: 1.., mode: Mode::Shared, .. } => '▒',
-        Standing { waiting: Some(_), .. } => '░',
-        Standing { waiting: None, .. } => '│',
+        NodeState { held: 1.., mode: Mode::Exclusive, .. } => '█',
+        NodeState { held: 1.., mode: Mode::Shared, .. } => '▒',
+        NodeState { waiting: Some(_), .. } => '░',
+        NodeState { waiting: None, .. } => '│',
     }
 }
 

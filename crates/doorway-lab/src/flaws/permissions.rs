@@ -14,7 +14,7 @@ use super::Flaw;
 use super::any_reply::AnyReply;
 use super::drowsy::Drowsy;
 use super::worlds::{TOGETHER, begun_by, doubling, judge, losing, plain, seek, shaped, unordered};
-use crate::spoiled::{Message, Sends, Spoil, Spoiled};
+use crate::spoiled::{Message, Sends, Spoil, SpoiledAlgorithm};
 
 pub(super) fn flaws() -> Vec<Flaw> {
     [&lamport()[..], &carvalho_roucairol(), &ricart_agrawala(), &raymond_k(), &votes()].concat()
@@ -67,7 +67,12 @@ fn carvalho_roucairol() -> [Flaw; 3] {
             cure: "`carvalho-roucairol`",
             breaks: Property::Stuck,
             steps: 21,
-            wrong: || seek(&plain::<Spoiled<NeverAskedBack>>(&[2, 1, 1]), SearchTargets::default()),
+            wrong: || {
+                seek(
+                    &plain::<SpoiledAlgorithm<NeverAskedBack>>(&[2, 1, 1]),
+                    SearchTargets::default(),
+                )
+            },
             right: || judge(&plain::<CarvalhoRoucairol>(&[2, 1, 1])),
         },
         Flaw {
@@ -155,7 +160,10 @@ fn raymond_k() -> [Flaw; 3] {
             breaks: Property::Exclusion,
             steps: 13,
             wrong: || {
-                seek(&shaped::<Spoiled<AnyReply>>(&two(), &[2, 2, 1]), SearchTargets::default())
+                seek(
+                    &shaped::<SpoiledAlgorithm<AnyReply>>(&two(), &[2, 2, 1]),
+                    SearchTargets::default(),
+                )
             },
             right: || judge(&shaped::<RaymondK>(&two(), &[2, 1, 1])),
         },
@@ -172,7 +180,10 @@ fn raymond_k() -> [Flaw; 3] {
             breaks: Property::Exclusion,
             steps: 12,
             wrong: || {
-                seek(&doubling(shaped::<Spoiled<CountedReplies>>(&two(), &[2, 1, 1])), TOGETHER)
+                seek(
+                    &doubling(shaped::<SpoiledAlgorithm<CountedReplies>>(&two(), &[2, 1, 1])),
+                    TOGETHER,
+                )
             },
             right: || seek(&doubling(shaped::<RaymondK>(&two(), &[2, 1, 1])), TOGETHER),
         },
@@ -192,7 +203,9 @@ fn votes() -> [Flaw; 2] {
             cure: "`majority`",
             breaks: Property::Stuck,
             steps: 17,
-            wrong: || seek(&plain::<Spoiled<Overlooks>>(&[1, 1, 1]), SearchTargets::default()),
+            wrong: || {
+                seek(&plain::<SpoiledAlgorithm<Overlooks>>(&[1, 1, 1]), SearchTargets::default())
+            },
             right: || judge(&plain::<Majority>(&[1, 1, 1])),
         },
         Flaw {
@@ -306,7 +319,7 @@ mod tests {
 
     #[test]
     fn two_nodes_do_not_show_the_need_for_rule_4() {
-        let world = plain::<Spoiled<NeverAskedBack>>(&[4, 4]);
+        let world = plain::<SpoiledAlgorithm<NeverAskedBack>>(&[4, 4]);
         assert_eq!(seek(&world, SearchTargets::default()).report.verdict, Verdict::Holds);
     }
 }

@@ -13,7 +13,7 @@ use doorway_core::{NodeId, Shape};
 
 use super::Flaw;
 use super::worlds::{TOGETHER, doubling, judge, plain, seek, shaped};
-use crate::spoiled::{Message, Sends, Spoil, Spoiled};
+use crate::spoiled::{Message, Sends, Spoil, SpoiledAlgorithm};
 
 pub(super) fn flaws() -> Vec<Flaw> {
     vec![
@@ -27,7 +27,7 @@ pub(super) fn flaws() -> Vec<Flaw> {
             cure: "`ricart-agrawala-token`",
             breaks: Property::Exclusion,
             steps: 8,
-            wrong: || seek(&plain::<Spoiled<EveryTokenSent>>(&[1, 1, 1]), TOGETHER),
+            wrong: || seek(&plain::<SpoiledAlgorithm<EveryTokenSent>>(&[1, 1, 1]), TOGETHER),
             right: || judge(&plain::<RicartAgrawalaToken>(&[1, 1, 1])),
         },
         Flaw {
@@ -68,7 +68,12 @@ pub(super) fn flaws() -> Vec<Flaw> {
             cure: "`central`",
             breaks: Property::Stuck,
             steps: 7,
-            wrong: || seek(&plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]), SearchTargets::default()),
+            wrong: || {
+                seek(
+                    &plain::<SpoiledAlgorithm<HolderIgnored>>(&[0, 3, 3]),
+                    SearchTargets::default(),
+                )
+            },
             right: || judge(&plain::<Central>(&[0, 3, 3])),
         },
     ]
@@ -140,7 +145,7 @@ mod tests {
 
     #[test]
     fn fifo_channels_hide_a_coordinator_that_drops_requests() {
-        let world = over(Channel::Fifo, &plain::<Spoiled<HolderIgnored>>(&[0, 3, 3]));
+        let world = over(Channel::Fifo, &plain::<SpoiledAlgorithm<HolderIgnored>>(&[0, 3, 3]));
         assert_eq!(seek(&world, SearchTargets::default()).report.verdict, Verdict::Holds);
     }
 }

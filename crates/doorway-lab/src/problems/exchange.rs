@@ -55,7 +55,7 @@ pub struct Envelope<B> {
 
 /// What a process may do by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Deed {
+pub enum LocalAction {
     /// Produce the next item.
     Produce,
     /// Consume the next item of this lane. There is one lane, unless each producer has its own.
@@ -76,7 +76,7 @@ pub enum Deed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A process does something by itself.
-    Act(usize, Deed),
+    Act(usize, LocalAction),
     /// The message at this position arrives.
     Deliver(usize),
     /// A copy of the message at this position arrives.
@@ -111,7 +111,7 @@ pub trait Exchange {
     fn first(&self) -> (Self::State, Vec<Envelope<Self::Body>>);
 
     /// What the processes can do.
-    fn deeds(&self, state: &Self::State) -> Vec<(usize, Deed)>;
+    fn local_actions(&self, state: &Self::State) -> Vec<(usize, LocalAction)>;
 
     /// Let a process do something. The answer describes it in words, for diagrams; an error says
     /// what must never happen.
@@ -119,7 +119,7 @@ pub trait Exchange {
         &self,
         state: &mut Self::State,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Self::Body>,
     ) -> Result<String, String>;
 
@@ -137,8 +137,14 @@ pub trait Exchange {
     }
 
     /// Whether the action happens some time if it remains possible.
-    fn is_expected(&self, deed: Deed) -> bool {
-        matches!(deed, Deed::Consume(_) | Deed::SendAgain | Deed::Pass | Deed::Release)
+    fn is_expected(&self, action: LocalAction) -> bool {
+        matches!(
+            action,
+            LocalAction::Consume(_)
+                | LocalAction::SendAgain
+                | LocalAction::Pass
+                | LocalAction::Release
+        )
     }
 
     /// What must be true of every state.
@@ -181,8 +187,8 @@ impl<X: Exchange> ExchangeSystem<X> {
     ) -> Result<(Option<String>, bool), String> {
         let mut out = Outgoing { mail: Vec::new(), cut: false };
         let said = match action {
-            Action::Act(process, deed) => {
-                Some(self.0.act(&mut whole.processes, process, deed, &mut out)?)
+            Action::Act(process, action) => {
+                Some(self.0.act(&mut whole.processes, process, action, &mut out)?)
             }
             Action::Deliver(at) => {
                 let envelope = whole.mail.remove(at);
@@ -250,8 +256,9 @@ impl<X: Exchange> ExchangeSystem<X> {
     fn finish(&self, whole: &WholeOf<X>, turn: usize) -> Option<Action> {
         let mut actions = self.actions(whole);
         actions.retain(|action| self.is_expected(action));
-        let repeats =
-            |action: &Action| matches!(action, Action::Act(_, Deed::SendAgain | Deed::Pass));
+        let repeats = |action: &Action| {
+            matches!(action, Action::Act(_, LocalAction::SendAgain | LocalAction::Pass))
+        };
         let first = actions.iter().find(|action| !repeats(action));
         first.or_else(|| actions.get(turn % actions.len().max(1))).copied()
     }
@@ -373,9 +380,9 @@ impl<X: Exchange> System for ExchangeSystem<X> {
     }
 
     fn actions(&self, whole: &Self::State) -> Vec<Action> {
-        let deeds = self.0.deeds(&whole.processes).into_iter();
-        let deeds = deeds.map(|(process, deed)| Action::Act(process, deed));
-        deeds.chain(self.fates(&whole.mail)).collect()
+        let actions = self.0.local_actions(&whole.processes).into_iter();
+        let actions = actions.map(|(process, action)| Action::Act(process, action));
+        actions.chain(self.fates(&whole.mail)).collect()
     }
 
     fn apply(&self, whole: &mut Self::State, action: Action) -> Result<(), String> {
@@ -390,7 +397,7 @@ impl<X: Exchange> System for ExchangeSystem<X> {
 
     fn is_expected(&self, action: &Action) -> bool {
         match action {
-            Action::Act(_, deed) => self.0.is_expected(*deed),
+            Action::Act(_, action) => self.0.is_expected(*action),
             Action::Deliver(_) => true,
             Action::DeliverCopy(_) | Action::Lose(_) => false,
         }

@@ -14,8 +14,10 @@ pub(super) enum Line {
 impl Line {
     /// Read a line, or say what is wrong with it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|_| "this is no JSON".to_owned())?;
-        let Some(object) = value.as_object() else { return Err("this is no object".to_owned()) };
+        let value: Value = serde_json::from_str(text).map_err(|_| "this is not JSON".to_owned())?;
+        let Some(object) = value.as_object() else {
+            return Err("this is not an object".to_owned());
+        };
         let read = if object.contains_key("recording") {
             serde_json::from_value(value).map(Self::Header)
         } else if object.contains_key("end") {

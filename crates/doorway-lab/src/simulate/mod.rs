@@ -211,8 +211,8 @@ impl Simulation {
         self.ending = Ending::Settling { since: self.now, unsettled };
     }
 
-    /// Is the run in a deadlock: is no node inside while nodes wait and no message is under way
-    /// that could let them in? New clients may still arrive, as in [`crate::World::stuck`].
+    /// Is the run in a deadlock: nodes wait, none is inside, and no message is under way that could
+    /// let them in? New clients may still arrive, as in [`crate::World::stuck`].
     fn is_stuck(&self) -> bool {
         self.nodes.inside() == 0
             && self.accounts.line.length() > 0

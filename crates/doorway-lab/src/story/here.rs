@@ -81,8 +81,8 @@ impl Story {
             Verdict::NotExhausted => Ok(Answer::NotExhausted { worlds }),
             Verdict::Unconfirmed { steps } => Err(unconfirmed(steps)),
             Verdict::Violated { trace, cycle, violation } => {
-                let (steps, there) = told(&self.now.world, &trace);
-                let (cycle, _) = told(&there, &cycle);
+                let (steps, there) = describe(&self.now.world, &trace);
+                let (cycle, _) = describe(&there, &cycle);
                 let violation = ViolationView::of(&violation);
                 Ok(Answer::Possible { steps, cycle, violation, worlds })
             }
@@ -157,12 +157,12 @@ impl Question {
 }
 
 /// Choices as words, and the world in which they end.
-fn told(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
+fn describe(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
     let mut world = world.clone();
-    let mut told = Vec::new();
+    let mut described = Vec::new();
     for choice in choices {
-        told.push(words::word(&world, *choice));
+        described.push(words::word(&world, *choice));
         world.apply(*choice);
     }
-    (told, world)
+    (described, world)
 }

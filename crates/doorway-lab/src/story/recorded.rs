@@ -14,10 +14,9 @@ use crate::trace::{Event, EventKind, Opening, kind};
 
 /// A recording as a page shows it. Events of a node at one time are one step.
 pub fn recorded(trace: &Trace) -> StoryView {
-    let opening: Vec<Standing> = (0..trace.size)
-        .map(|node| {
-            trace.opening.get(&NodeId(node)).copied().map_or_else(Standing::default, Standing::of)
-        })
+    let opening: Vec<RecordedState> = (0..trace.size)
+        .map(|node| trace.opening.get(&NodeId(node)).copied().map(RecordedState::of))
+        .map(Option::unwrap_or_default)
         .collect();
     let mut phases = opening.clone();
     let mut steps: Vec<StepView> = Vec::new();
@@ -71,7 +70,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
                 claim: ClaimView { text: String::new(), least: 0.0, most: None },
             },
             fields: Vec::new(),
-            base: opening.into_iter().map(Standing::view).collect(),
+            base: opening.into_iter().map(RecordedState::view).collect(),
             opening: Vec::new(),
             colours: kind_colours(kinds),
             names: (0..size).map(|node| trace.name(NodeId(node))).collect(),
@@ -84,14 +83,14 @@ pub fn recorded(trace: &Trace) -> StoryView {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Standing {
+struct RecordedState {
     held: u32,
     waits: bool,
     shared: bool,
     gone: bool,
 }
 
-impl Standing {
+impl RecordedState {
     fn of(Opening { held, mode, waiting }: Opening) -> Self {
         let shared = waiting.unwrap_or(mode) == Mode::Shared;
         Self { held, waits: waiting.is_some(), shared, gone: false }
@@ -141,7 +140,7 @@ fn empty(trace: &Trace, event: &Event) -> StepView {
         rules: Vec::new(),
         lines: Vec::new(),
         hits: Vec::new(),
-        state: Standing::default().view(),
+        state: RecordedState::default().view(),
         print: 0,
         say: Some(when),
     }

@@ -139,9 +139,9 @@ fn the_waiting_node_pays_for_the_messages_that_let_it_in() {
 }
 
 /// Only node 2 asks, again and again, in a group in which each node has several quorums.
-struct Alone;
+struct SoloRun;
 
-impl Task for Alone {
+impl Task for SoloRun {
     type Output = ();
 
     fn run<A: Algorithm>(self) {
@@ -180,6 +180,6 @@ impl Task for Alone {
 #[test]
 fn requests_go_to_the_quorums_in_turn() {
     for entry in ALL.iter().filter(|entry| entry.info.needs == Needs::Quorums) {
-        algorithms::with(entry.info.name, Alone).expect("a name of the list");
+        algorithms::with(entry.info.name, SoloRun).expect("a name of the list");
     }
 }

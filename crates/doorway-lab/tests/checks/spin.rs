@@ -17,7 +17,7 @@ use doorway_core::{Algorithm, Channel, NodeId, Shape, Start};
 use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
 use crate::opinions::{self, Opinion};
-use doorway_lab::spoiled::{Message, Sends, Spoil, Spoiled};
+use doorway_lab::spoiled::{Message, Sends, Spoil, SpoiledAlgorithm};
 
 /// A search for a broken assertion, without the reduction that would leave states out.
 const SAFETY: &str = "-DSAFETY -DNOCLAIM -DNOREDUCE";
@@ -161,7 +161,7 @@ fn spin_finds_no_starvation() {
 #[ignore = "it needs Spin"]
 fn spin_finds_starvation_if_a_rule_is_broken() {
     assert_eq!(served("ricart_agrawala", "-DFORGETFUL"), [0; 0]);
-    assert_eq!(ours::<Spoiled<Forgetful>>(1), stuck(10));
+    assert_eq!(ours::<SpoiledAlgorithm<Forgetful>>(1), stuck(10));
     // Without the queue there is no deadlock, and no finite run shows that node 3 may starve.
     assert_eq!(served("suzuki_kasami", "-DLOWEST"), [1, 2]);
 }
@@ -171,9 +171,9 @@ fn spin_finds_starvation_if_a_rule_is_broken() {
 fn spin_needs_as_many_steps_to_let_two_nodes_in() {
     let shortest = |model, choices| Checker::build(model, choices, BOUNDED).shortest();
     assert_eq!(shortest("ricart_agrawala", "-DASKS=1 -DHASTY"), Some(10));
-    assert_eq!(ours::<Spoiled<Hasty>>(1), together(10));
+    assert_eq!(ours::<SpoiledAlgorithm<Hasty>>(1), together(10));
     assert_eq!(shortest("suzuki_kasami", "-DASKS=1 -DTWICE"), Some(8));
-    assert_eq!(ours::<Spoiled<SecondToken>>(1), together(8));
+    assert_eq!(ours::<SpoiledAlgorithm<SecondToken>>(1), together(8));
 }
 
 fn together(steps: usize) -> Opinion {

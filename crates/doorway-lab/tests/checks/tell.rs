@@ -8,7 +8,7 @@ use doorway_core::{Channel, Fault, Group, Mode, NodeId, Shape, Start};
 use doorway_lab::check::{Case, Check, SearchTargets, Verdict, starved_by};
 use doorway_lab::{AnyAlgorithm, FOREVER, Limits, Violation, World, script};
 
-use doorway_lab::spoiled::{Spoil, Spoiled};
+use doorway_lab::spoiled::{Spoil, SpoiledAlgorithm};
 
 #[test]
 fn every_counterexample_is_a_script_that_shows_it() {
@@ -61,7 +61,7 @@ fn a_script_of_starvation_contains_the_cycle() {
     limits.acquires[1] = (1, Mode::Exclusive);
     limits.acquires[2] = (FOREVER, Mode::Exclusive);
     let world = World::new(
-        AnyAlgorithm::of::<Spoiled<Deaf>>(),
+        AnyAlgorithm::of::<SpoiledAlgorithm<Deaf>>(),
         group,
         &Start::default(),
         Channel::Unordered,

@@ -13,7 +13,7 @@ use doorway_lab::check::{Check, SearchTargets, Verdict};
 use doorway_lab::{AnyAlgorithm, Limits, Violation, World};
 
 use crate::verdicts::{STUCK, TOGETHER, way_to};
-use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
+use doorway_lab::spoiled::{Sends, Spoil, SpoiledAlgorithm};
 
 /// A world in which node i asks `asks[i]` times, and may give up.
 fn world<A: Algorithm>(asks: &[u32]) -> World {
@@ -51,11 +51,11 @@ impl<A: Algorithm> Spoil for Silent<A> {
 #[test]
 fn a_node_that_gives_up_must_say_so() {
     let found = [
-        steps::<Spoiled<Silent<RicartAgrawala>>>(&[1, 1, 1], STUCK),
-        steps::<Spoiled<Silent<CarvalhoRoucairol>>>(&[1, 1, 1], STUCK),
-        steps::<Spoiled<Silent<Lamport>>>(&[1, 1], STUCK),
-        steps::<Spoiled<Silent<Maekawa>>>(&[1, 1], STUCK),
-        steps::<Spoiled<Silent<Majority>>>(&[1, 1, 1], STUCK),
+        steps::<SpoiledAlgorithm<Silent<RicartAgrawala>>>(&[1, 1, 1], STUCK),
+        steps::<SpoiledAlgorithm<Silent<CarvalhoRoucairol>>>(&[1, 1, 1], STUCK),
+        steps::<SpoiledAlgorithm<Silent<Lamport>>>(&[1, 1], STUCK),
+        steps::<SpoiledAlgorithm<Silent<Maekawa>>>(&[1, 1], STUCK),
+        steps::<SpoiledAlgorithm<Silent<Majority>>>(&[1, 1, 1], STUCK),
     ];
     assert_eq!(found, [10, 10, 7, 6, 16]);
 }
@@ -148,6 +148,7 @@ fn keeps_nobody_waiting<A: Algorithm>(permissions: fn(&A) -> &CarvalhoRoucairol)
 #[test]
 fn a_request_that_was_given_up_keeps_nobody_waiting_although_a_node_has_crashed() {
     assert_eq!(keeps_nobody_waiting::<CarvalhoRoucairol>(|state| state), Verdict::Holds);
-    let silent = keeps_nobody_waiting::<Spoiled<Silent<CarvalhoRoucairol>>>(|state| &state.sound);
+    let silent =
+        keeps_nobody_waiting::<SpoiledAlgorithm<Silent<CarvalhoRoucairol>>>(|state| &state.sound);
     assert!(matches!(silent, Verdict::Violated { violation: Violation::Claim(_), .. }));
 }

@@ -106,11 +106,11 @@ fn random_runs_lose_nothing() {
             let trace = buffer.walk(seed, 400).expect("a walk");
             let count = |verb: &str| {
                 let acts = trace.events.iter().filter_map(|event| match &event.what {
-                    EventKind::Act(deed) => Some(deed),
+                    EventKind::Act(action) => Some(action),
                     EventKind::Violate(violation) => panic!("{variant:?} {seed}: {violation}"),
                     _ => None,
                 });
-                acts.filter(|deed| deed.starts_with(verb)).count()
+                acts.filter(|action| action.starts_with(verb)).count()
             };
             assert!(count("produces") > 0, "{variant:?} {seed}");
             assert_eq!(count("produces"), count("consumes"), "{variant:?} {seed}");

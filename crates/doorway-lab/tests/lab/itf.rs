@@ -34,10 +34,10 @@ fn read(expression: &Value) -> Result<Type, String> {
         Value::String(_) => Ok(Type::Text),
         Value::Number(number) => match number.as_i64() {
             Some(small) if small.abs() < 1 << 53 => Ok(Type::Integer),
-            _ => Err(format!("{number} is no exact integer")),
+            _ => Err(format!("{number} is not an exact integer")),
         },
         Value::Array(elements) => Ok(Type::List(Box::new(element(elements)?))),
-        Value::Null => Err("null is no expression".to_owned()),
+        Value::Null => Err("null is not an expression".to_owned()),
         Value::Object(fields) => {
             let special = fields.keys().find(|name| name.starts_with('#'));
             match (special, fields.len()) {
@@ -51,10 +51,10 @@ fn read(expression: &Value) -> Result<Type, String> {
 
 fn record(fields: &Map<String, Value>) -> Result<Type, String> {
     if let (Some(tag), Some(value), 2) = (fields.get("tag"), fields.get("value"), fields.len()) {
-        let tag = tag.as_str().ok_or_else(|| format!("the tag {tag} is no text"))?;
+        let tag = tag.as_str().ok_or_else(|| format!("the tag {tag} is not text"))?;
         let letters = !tag.is_empty() && tag.chars().all(char::is_alphanumeric);
         if !letters {
-            return Err(format!("{tag:?} is no tag"));
+            return Err(format!("{tag:?} is not a tag"));
         }
         return Ok(Type::Variant(BTreeMap::from([(tag.to_owned(), read(value)?)])));
     }
@@ -69,7 +69,7 @@ fn constructed(name: &str, content: &Value) -> Result<Type, String> {
             let text = content.as_str().ok_or_else(|| format!("{name} holds {content}"))?;
             let digits = text.strip_prefix('-').unwrap_or(text);
             let number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-            number.then_some(Type::Integer).ok_or_else(|| format!("{text} is no integer"))
+            number.then_some(Type::Integer).ok_or_else(|| format!("{text} is not an integer"))
         }
         "#set" => Ok(Type::Set(Box::new(element(list()?)?))),
         "#tup" => Ok(Type::Tuple(list()?.iter().map(read).collect::<Result<_, _>>()?)),
@@ -77,7 +77,7 @@ fn constructed(name: &str, content: &Value) -> Result<Type, String> {
             let (mut keys, mut values) = (Type::Unknown, Type::Unknown);
             for pair in list()? {
                 let Some([key, value]) = pair.as_array().map(Vec::as_slice) else {
-                    return Err(format!("{pair} is no pair of a map"));
+                    return Err(format!("{pair} is not a pair of a map"));
                 };
                 keys = same(keys, read(key)?)?;
                 values = same(values, read(value)?)?;

@@ -270,7 +270,7 @@ impl Core {
     pub(super) fn health(&self) -> StoreHealth {
         let silence = self.timings().silence();
         let contact = self.contact.lock();
-        // A connection that is lost and made again is no trouble.
+        // A connection that is lost and made again does no harm.
         let trouble = contact.trouble().map(|it| (it.first.elapsed(), it.why.clone()));
         let unreachable = trouble.filter(|(time, _)| *time >= silence);
         let mut health = StoreHealth::default();

@@ -217,7 +217,7 @@ impl Line {
             return Err(format!("user `{user}`: {}", wire::failure(status, &body)));
         }
         let Token { token } = wire::parse(&body)?;
-        let mut token = HeaderValue::try_from(token).map_err(|_| "a token that is no header")?;
+        let mut token = HeaderValue::try_from(token).map_err(|_| "a token that is not a header")?;
         token.set_sensitive(true);
         *self.access.token.lock() = Some(token);
         let Some((_, sender)) = &mut self.open else { return Ok(()) };

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Unsure};
+use doorway_node::members::{Answer, Command, UnknownOutcome};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -49,7 +49,11 @@ pub(super) fn start(core: &Arc<Core>) -> Proposer {
 
 impl Proposer {
     /// Agree on a command, in no more time than this.
-    pub(super) async fn put(&self, command: Command, limit: Duration) -> Result<Answer, Unsure> {
+    pub(super) async fn put(
+        &self,
+        command: Command,
+        limit: Duration,
+    ) -> Result<Answer, UnknownOutcome> {
         let deadline = Instant::now() + limit;
         let (answer, answered) = oneshot::channel();
         let job = Job { command, deadline, answer };
@@ -59,7 +63,7 @@ impl Proposer {
             answered.await.unwrap_or_else(|_| Err(ended()))
         };
         let late = || Err(format!("no answer of etcd within {} ms", limit.as_millis()));
-        timeout_at(deadline, asked).await.unwrap_or_else(|_| late()).map_err(Unsure)
+        timeout_at(deadline, asked).await.unwrap_or_else(|_| late()).map_err(UnknownOutcome)
     }
 }
 

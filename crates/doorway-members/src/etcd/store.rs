@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doorway_node::members::{
     Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record,
-    RuleTables, SeatId, StoreHealth, Unsure, ViewStore,
+    RuleTables, SeatId, StoreHealth, UnknownOutcome, ViewStore,
 };
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -166,7 +166,7 @@ impl ViewStore for EtcdStore {
         self.core.shown.rules()
     }
 
-    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, UnknownOutcome>> {
         let limit = self.core.timings().put();
         Box::pin(self.proposer.put(command, limit))
     }

@@ -74,7 +74,7 @@ async fn a_store_with_a_file_and_threads_survives_a_restart() {
 async fn a_damaged_file_is_not_believed() {
     let directory = Directory::new("damaged");
     std::fs::create_dir_all(&directory.0).unwrap();
-    std::fs::write(directory.0.join("members.redb"), b"this is no database of any kind").unwrap();
+    std::fs::write(directory.0.join("members.redb"), b"this is not a database").unwrap();
     let error = RaftStore::open(options(&directory)).await.err().unwrap();
     assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
     assert!(error.to_string().contains("Move the data directory away"), "{error}");

@@ -18,7 +18,7 @@ pub(crate) fn measure(extent: Extent, table: &mut Table) {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().unwrap();
         let count = runtime.block_on(on_the_way(algorithm, 2 * extent.rounds));
-        let what = format!("from release to entry of who waits, {algorithm}");
+        let what = format!("from release to the next entry, {algorithm}");
         table.add(Row::of(&what).messages(count).goal("1"));
     }
 }

@@ -1,4 +1,7 @@
-//! The results of benchmarks, as a table for people and as JSON for programs.
+//! The results of benchmarks of locks, as a table for people and as JSON for programs.
+//!
+//! The benchmarks of the page and of members print lines of single figures instead
+//! (`doorway-page/benches/shared/figures.rs`): they have none of these columns.
 
 use std::fmt::Write as _;
 

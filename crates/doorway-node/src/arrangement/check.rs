@@ -34,7 +34,7 @@ impl Arrangement {
             let coordinator = self.coordinator.as_deref() == Some(stranger);
             let what = if coordinator { "the coordinator " } else { "" };
             let all = members.join(", ");
-            return Err(format!("{what}`{stranger}` is no member; the members are {all}"));
+            return Err(format!("{what}`{stranger}` is not a member; the members are {all}"));
         }
         if let Some(TreeChoice::Parents(parents)) = &self.tree {
             let named = |name: &&String| {

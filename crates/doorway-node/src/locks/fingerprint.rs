@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use doorway_core::Holder;
 
 use super::lock::Lock;
-use super::machine::Machine;
+use super::machine::AlgorithmMachine;
 use super::shard::Shard;
 use super::table::Slot;
 
@@ -37,7 +37,7 @@ impl Shard {
 
     /// A lock of the shard.
     #[doc(hidden)]
-    pub fn lock(&self, slot: Slot) -> &Lock<dyn Machine> {
+    pub fn lock(&self, slot: Slot) -> &Lock<dyn AlgorithmMachine> {
         &self.table.get(slot.0).lock
     }
 }

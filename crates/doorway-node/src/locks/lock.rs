@@ -13,7 +13,7 @@ use doorway_core::{Kind, Mode, NodeId, NodeSet};
 use smallvec::SmallVec;
 
 use super::event::LockEvent;
-use super::machine::{Fault, Machine, Sends};
+use super::machine::{AlgorithmMachine, Fault, Sends};
 use super::rule::Rule;
 
 /// The number of a client of this node, from its request until it leaves.
@@ -84,7 +84,7 @@ impl<M: ?Sized> Default for Lock<M> {
     }
 }
 
-impl<M: Machine + ?Sized> Lock<M> {
+impl<M: AlgorithmMachine + ?Sized> Lock<M> {
     /// Start in a new view with `machine`, which has just begun. What it sent as it began is
     /// already in `out`. The lock is released for clients that left since the last view, and
     /// requested again for those that wait.

@@ -30,7 +30,7 @@ pub enum Fault {
 }
 
 /// One node's part in one lock. Every step returns whether the node entered.
-pub trait Machine: Debug + Send {
+pub trait AlgorithmMachine: Debug + Send {
     /// Ask for the lock.
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault>;
 
@@ -78,19 +78,19 @@ pub trait Machine: Debug + Send {
     fn show(&self, payload: &[u8]) -> String;
 
     /// A copy of the machine, for searches and simulations.
-    fn boxed(&self) -> Box<dyn Machine>;
+    fn boxed(&self) -> Box<dyn AlgorithmMachine>;
 
     /// Feed the state of the machine to a hash.
     fn feed(&self, state: &mut dyn Hasher);
 }
 
-impl Clone for Box<dyn Machine> {
+impl Clone for Box<dyn AlgorithmMachine> {
     fn clone(&self) -> Self {
         (**self).boxed()
     }
 }
 
-impl Hash for dyn Machine {
+impl Hash for dyn AlgorithmMachine {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.feed(state);
     }
@@ -132,7 +132,7 @@ impl<A: Algorithm> TypedMachine<A> {
     }
 }
 
-impl<A: Algorithm> Machine for TypedMachine<A> {
+impl<A: Algorithm> AlgorithmMachine for TypedMachine<A> {
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault> {
         self.step(group, Input::Acquire(mode), out)
     }
@@ -199,7 +199,7 @@ impl<A: Algorithm> Machine for TypedMachine<A> {
         decode::<A>(payload).map_or_else(|| "?".to_owned(), |message| format!("{message:?}"))
     }
 
-    fn boxed(&self) -> Box<dyn Machine> {
+    fn boxed(&self) -> Box<dyn AlgorithmMachine> {
         Box::new(self.clone())
     }
 

@@ -27,7 +27,7 @@ pub use effects::{LostGrant, ShardEffects};
 pub use event::{LockEvent, Record};
 pub use kept::{AtomicByte, KeptWord};
 pub use lock::{ClientId, Lock, LockEffects};
-pub use machine::{Fault, Machine, Payload, Sends, TypedMachine};
+pub use machine::{AlgorithmMachine, Fault, Payload, Sends, TypedMachine};
 pub use reclaim::ReclaimRefusal;
 pub use report::BusyLock;
 pub use rule::{Begin, Rule, RuleError, served};

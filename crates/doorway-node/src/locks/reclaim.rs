@@ -14,7 +14,7 @@ use doorway_protocol::Fence;
 use super::clients::{Client, ClientEnd};
 use super::effects::ShardEffects;
 use super::lock::{ClientId, Lock};
-use super::machine::Machine;
+use super::machine::AlgorithmMachine;
 use super::shard::{Shard, ShardState};
 use super::table::Slot;
 
@@ -78,6 +78,6 @@ impl Shard {
     }
 }
 
-fn inside(lock: &Lock<dyn Machine>) -> Vec<ClientId> {
+fn inside(lock: &Lock<dyn AlgorithmMachine>) -> Vec<ClientId> {
     lock.inside().map(|(client, _)| client).collect()
 }

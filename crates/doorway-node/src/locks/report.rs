@@ -7,7 +7,7 @@ use doorway_protocol::Name;
 
 use super::counters::LockCounters;
 use super::lock::ClientId;
-use super::machine::Machine;
+use super::machine::AlgorithmMachine;
 use super::rule::Rule;
 use super::shard::Shard;
 use super::table::{Entry, Slot};
@@ -114,6 +114,6 @@ impl Shard {
 }
 
 fn disputed(entry: &Entry) -> bool {
-    let wanted = || entry.lock.machine().is_some_and(Machine::wanted);
+    let wanted = || entry.lock.machine().is_some_and(AlgorithmMachine::wanted);
     entry.lock.waiters() > 0 || entry.lock.inside().next().is_some() && wanted()
 }

@@ -4,7 +4,7 @@ use doorway_core::algorithms::{self, Task};
 use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
 use doorway_protocol::Name;
 
-use super::machine::{Fault, Machine, Sends, TypedMachine};
+use super::machine::{AlgorithmMachine, Fault, Sends, TypedMachine};
 use crate::arrangement::{Deviation, arrange, coordinator};
 use crate::lock_rules::RuleConfig;
 
@@ -30,7 +30,7 @@ pub struct Rule {
 }
 
 /// Begins one algorithm at a node.
-pub type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn Machine>, Fault>;
+pub type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn AlgorithmMachine>, Fault>;
 
 /// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -141,7 +141,7 @@ impl Rule {
         me: NodeId,
         start: &Start,
         out: &mut Sends,
-    ) -> Result<Box<dyn Machine>, Fault> {
+    ) -> Result<Box<dyn AlgorithmMachine>, Fault> {
         if !self.admits(start) {
             return Err(Fault::Rejected("the members claim holdings that exclude each other"));
         }
@@ -150,7 +150,7 @@ impl Rule {
         }
         let coordinator = self.coordinator(lock).unwrap_or(NodeId(0));
         let group = self.group.clone().with_coordinator(coordinator);
-        let group = group.map_err(|_| Fault::Rejected("the coordinator is no member"))?;
+        let group = group.map_err(|_| Fault::Rejected("the coordinator is not a member"))?;
         (self.begin)(me, &group, start, out)
     }
 

@@ -20,7 +20,7 @@ use super::early::EarlyMessages;
 use super::effects::ShardEffects;
 use super::event::{LockEvent, Record};
 use super::lock::{ClientId, Lock, LockEffects};
-use super::machine::{Fault, Machine, Sends};
+use super::machine::{AlgorithmMachine, Fault, Sends};
 use super::rule::Rule;
 use super::table::{Slot, Table};
 use crate::messages::AlgorithmMessage;
@@ -376,13 +376,10 @@ impl Shard {
     }
 
     /// Do something with a lock on behalf of this node, and carry out what follows.
-    pub(super) fn apply(
-        &mut self,
-        at: u32,
-        now: Duration,
-        out: &mut ShardEffects,
-        act: impl FnOnce(&mut Lock<dyn Machine>, &Rule, &mut LockEffects) -> Result<(), Fault>,
-    ) {
+    pub(super) fn apply<F>(&mut self, at: u32, now: Duration, out: &mut ShardEffects, act: F)
+    where
+        F: FnOnce(&mut Lock<dyn AlgorithmMachine>, &Rule, &mut LockEffects) -> Result<(), Fault>,
+    {
         let entry = self.table.get_mut(at);
         match act(&mut entry.lock, &self.seating.rules[entry.rule as usize], &mut self.effects) {
             Ok(()) => self.apply_effects(at, now, out),

@@ -14,7 +14,7 @@ use slab::Slab;
 
 use super::book::RuleBook;
 use super::lock::Lock;
-use super::machine::{Fault, Machine};
+use super::machine::{AlgorithmMachine, Fault};
 
 /// A pinned lock of a shard. It stays valid until it is closed, also across views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub struct Slot(pub(super) u32);
 #[expect(clippy::struct_excessive_bools, reason = "each of them is read on its own")]
 pub(super) struct Entry {
     pub(super) name: Name,
-    pub(super) lock: Lock<dyn Machine>,
+    pub(super) lock: Lock<dyn AlgorithmMachine>,
     /// Its rule, by its index in the list of rules.
     pub(super) rule: u32,
     /// How often it is pinned.

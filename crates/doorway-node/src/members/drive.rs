@@ -17,7 +17,7 @@ const TICKS: u32 = 100;
 
 /// What the keeper has decided last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct KeeperStatus {
     /// The number of the process, if it is a member.
     pub member: Option<MemberId>,
     /// Until when clients may be promised their locks, as the time since the node started. None
@@ -50,7 +50,7 @@ pub trait KeeperHost {
     fn set_lease(&mut self, end: Duration);
 
     /// Remember what was decided, for all who ask.
-    fn note(&mut self, standing: &Standing);
+    fn note(&mut self, standing: &KeeperStatus);
 
     /// Tell those who make promises to clients that the lease was renewed or has ended.
     fn lease_changed(&mut self);
@@ -85,7 +85,7 @@ pub enum KeeperNotice {
 #[derive(Clone, Debug)]
 pub struct OwnMembership {
     keeper: Keeper,
-    standing: Standing,
+    standing: KeeperStatus,
 }
 
 impl OwnMembership {
@@ -100,7 +100,7 @@ impl OwnMembership {
         host: &mut impl KeeperHost,
     ) -> Self {
         let first = Arc::clone(keeper.record());
-        let mut membership = Self { keeper, standing: Standing::default() };
+        let mut membership = Self { keeper, standing: KeeperStatus::default() };
         membership.drive(now, Event::Holds(holds), host);
         membership.learn_rules(now, rules, host);
         membership.drive(now, Event::Record(first), host);
@@ -152,7 +152,7 @@ impl OwnMembership {
     }
 
     fn perform(&mut self, output: Output, host: &mut impl KeeperHost) {
-        let Standing { member, lease, blocked, left, orphans } = &mut self.standing;
+        let KeeperStatus { member, lease, blocked, left, orphans } = &mut self.standing;
         match output {
             Output::Put(put, command) => host.put(put, command),
             Output::Held { name, fence, refused } => {
@@ -210,7 +210,7 @@ impl OwnMembership {
         }
     }
 
-    /// The process is no member any more: nothing is promised, and its clients lose their locks.
+    /// The process is not a member any more: nothing is promised, and its clients lose their locks.
     fn discard(&self, host: &mut impl KeeperHost) {
         host.note(&self.standing);
         host.views(AgreedEvent::Discarded);

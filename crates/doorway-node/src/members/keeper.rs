@@ -546,7 +546,7 @@ impl Keeper {
         }
     }
 
-    /// This process is no member any more.
+    /// This process is not a member any more.
     fn lose_membership(&mut self, now: ClockTimes, id: MemberId, why: Loss, out: &mut Vec<Output>) {
         let evicted = matches!(why, Loss::Refused(RecordError::Evicted(_)));
         let at = self.deadline.take().unwrap_or(now.boot);

@@ -25,7 +25,7 @@ mod store;
 pub use audit::{AUDIT_LIMIT, AuditLog};
 pub use command::{Answer, Command, RecordError, SeenBeat};
 pub use doorway_protocol::{AuditEntry, RULES_LIMIT, RuleTables};
-pub use drive::{KeeperHost, KeeperNotice, OwnMembership, Standing};
+pub use drive::{KeeperHost, KeeperNotice, KeeperStatus, OwnMembership};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId};
 pub use record::{
@@ -34,6 +34,6 @@ pub use record::{
 };
 pub use rules::AgreedRules;
 pub use store::{
-    BoxedFuture, BoxedStream, Caller, Connect, ServiceHealth, StoreHealth, Stream, Unsure,
+    BoxedFuture, BoxedStream, Caller, Connect, ServiceHealth, StoreHealth, Stream, UnknownOutcome,
     ViewStore,
 };

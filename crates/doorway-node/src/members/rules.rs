@@ -6,7 +6,7 @@
 //! the rules of that view: until then it goes on in the view before, with the rules of that one.
 //!
 //! The store keeps rules as tables of texts, whatever keys a rule may have in later versions. A
-//! node that cannot run the rules of its group is no member: it would only hold up the others.
+//! node that cannot run the rules of its group is not a member: it would only hold up the others.
 
 use doorway_protocol::RuleTables;
 

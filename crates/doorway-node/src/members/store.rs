@@ -44,7 +44,7 @@ pub trait ViewStore: Send + Sync + 'static {
     fn rules(&self) -> watch::Receiver<Arc<RuleTables>>;
 
     /// Agree on a command. The future ends within a bounded time.
-    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>>;
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, UnknownOutcome>>;
 
     /// Whether this node should propose removals. This is only a hint: several nodes may do so, or
     /// none for a while.
@@ -60,7 +60,7 @@ pub trait ViewStore: Send + Sync + 'static {
 /// The store does not know whether a command was applied, or will be applied later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the group has not answered: {0}")]
-pub struct Unsure(pub String);
+pub struct UnknownOutcome(pub String);
 
 /// The state of a store, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

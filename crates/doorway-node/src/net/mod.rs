@@ -24,7 +24,7 @@ use crate::link::Hello;
 use crate::members::{BoxedFuture, BoxedStream, Caller};
 use crate::messages::Message;
 use notices::Notices;
-pub use peer::{Backlog, LinkReport, Peer, PeerId, TooLong, Traffic};
+pub use peer::{Backlog, LinkReport, MessageTooLong, Peer, PeerId, Traffic};
 pub use stores::StoreDialer;
 pub use tls::{Identity, IdentityError};
 

@@ -84,7 +84,7 @@ pub(super) trait ConnectionHandle: Send + Sync {
 /// A message is too long for a frame. It was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message has {0} bytes, but at most {MESSAGE_MAX} are allowed")]
-pub struct TooLong(pub usize);
+pub struct MessageTooLong(pub usize);
 
 /// Counters of a link, over all of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,7 +180,7 @@ pub(super) enum End {
     Silent(Duration),
     #[error("a newer connection took its place")]
     Replaced,
-    #[error("the peer is no member any more")]
+    #[error("the peer is not a member any more")]
     Retired,
     #[error("{0}")]
     Frame(#[from] crate::link::FrameError),
@@ -269,7 +269,7 @@ impl Peer {
 
     /// Send a message. This never waits. While the peer is unreachable the message is kept. It is
     /// dropped if the peer was never connected, or if the peer restarts.
-    pub fn send(&self, message: &Message) -> Result<(), TooLong> {
+    pub fn send(&self, message: &Message) -> Result<(), MessageTooLong> {
         if let Some(connection) = self.push(message)? {
             connection.wake();
         }
@@ -278,15 +278,15 @@ impl Peer {
 
     /// Queue a message without writing it. The caller must call [`flush`](Self::flush) as soon as
     /// it holds no lock.
-    pub fn queue(&self, message: &Message) -> Result<(), TooLong> {
+    pub fn queue(&self, message: &Message) -> Result<(), MessageTooLong> {
         self.push(message).map(drop)
     }
 
-    fn push(&self, message: &Message) -> Result<Option<Arc<dyn ConnectionHandle>>, TooLong> {
+    fn push(&self, message: &Message) -> Result<Option<Arc<dyn ConnectionHandle>>, MessageTooLong> {
         let bytes =
             postcard::to_allocvec(message).expect("encoding plain data into memory cannot fail");
         if bytes.len() > MESSAGE_MAX {
-            return Err(TooLong(bytes.len()));
+            return Err(MessageTooLong(bytes.len()));
         }
         count(&self.traffic.messages_out, 1);
         let mut sending = self.outbox.lock();
@@ -385,7 +385,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Close the connection, if there is one, because the peer is no member any more.
+    /// Close the connection, if there is one, because the peer is not a member any more.
     pub fn retire(&self, handler: &impl LinkHandler) {
         let mut inbox = self.inbox.lock();
         let open = inbox.is_open();

@@ -387,7 +387,7 @@ impl AgreedViews {
     }
 
     /// Take a part of another member's snapshot. The sender has shown us the record of its view
-    /// before. A snapshot for a view that is over, or of which this process is no member, is
+    /// before. A snapshot for a view that is over, or of which this process is not a member, is
     /// ignored.
     fn hear(&mut self, seat: SeatId, flush: Flush) -> Result<(), ViewError> {
         let rounds = [&mut self.current, &mut self.next].into_iter().flatten();

@@ -89,8 +89,8 @@ pub enum ViewError {
     /// The flush does not come from another member.
     #[error("a flush from {0}, which is not another member")]
     Stranger(NodeId),
-    /// The flush is for a view of which its sender is no member.
-    #[error("a flush for view {0}, of which the sender is no member")]
+    /// The flush is for a view of which its sender is not a member.
+    #[error("a flush for view {0}, of which the sender is not a member")]
     NoMember(u64),
     /// A part of a snapshot is invalid, or is not the next one.
     #[error("part {part} of {parts} of a snapshot arrived, but part {due} was due")]

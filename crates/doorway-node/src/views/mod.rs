@@ -26,4 +26,7 @@ pub use drive::Host;
 pub use epochs::{LearnOutcome, StartedView, View, ViewError, Views};
 pub use flush::HELD_LIMIT;
 pub use seats::ViewSeats;
-pub use store::{EpochDirectory, EpochFile, EpochStore, Fixed, StoreError, Volatile, last_epoch};
+pub use store::{
+    DirectoryEpochStore, EpochDirectory, EpochFile, EpochStore, MemoryEpochStore, StoreError,
+    last_epoch,
+};

@@ -151,7 +151,7 @@ pub fn last_epoch(directory: &Path) -> Result<u64, StoreError> {
 
 /// A fixed list of members, and an epoch in a directory of this node alone.
 #[derive(Debug)]
-pub struct Fixed {
+pub struct DirectoryEpochStore {
     members: Vec<String>,
     epoch: EpochFile<RealDirectory>,
     /// The lock file, open and locked while this store lives. The mutex lets one thread raise the
@@ -159,7 +159,7 @@ pub struct Fixed {
     lock: Mutex<File>,
 }
 
-impl Fixed {
+impl DirectoryEpochStore {
     /// Lock the directory for this store. The directory is created if it is missing, but its parent
     /// is not.
     pub fn open(members: Vec<String>, directory: &Path) -> Result<Self, StoreError> {
@@ -188,7 +188,7 @@ impl Fixed {
     }
 }
 
-impl EpochStore for Fixed {
+impl EpochStore for DirectoryEpochStore {
     fn members(&self) -> &[String] {
         &self.members
     }
@@ -204,19 +204,19 @@ impl EpochStore for Fixed {
 ///
 /// In a group a node must not forget its epoch, so this store is for a single member.
 #[derive(Debug)]
-pub struct Volatile {
+pub struct MemoryEpochStore {
     member: [String; 1],
     epoch: Mutex<u64>,
 }
 
-impl Volatile {
+impl MemoryEpochStore {
     /// Make a store for this single member.
     pub fn new(member: String) -> Self {
         Self { member: [member], epoch: Mutex::new(0) }
     }
 }
 
-impl EpochStore for Volatile {
+impl EpochStore for MemoryEpochStore {
     fn members(&self) -> &[String] {
         &self.member
     }

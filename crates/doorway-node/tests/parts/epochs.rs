@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use doorway_node::Fence;
-use doorway_node::views::{EpochStore, Fixed, StoreError, Volatile};
+use doorway_node::views::{DirectoryEpochStore, EpochStore, MemoryEpochStore, StoreError};
 use proptest::prelude::*;
 
 /// A directory that is removed at the end.
@@ -27,8 +27,8 @@ impl Drop for Scratch {
     }
 }
 
-fn open(directory: &Path) -> Result<Fixed, StoreError> {
-    Fixed::open(vec!["one".to_owned(), "two".to_owned()], directory)
+fn open(directory: &Path) -> Result<DirectoryEpochStore, StoreError> {
+    DirectoryEpochStore::open(vec!["one".to_owned(), "two".to_owned()], directory)
 }
 
 /// Start once, and return the epoch.
@@ -143,7 +143,7 @@ fn a_directory_whose_parent_is_missing_is_not_made() {
 
 #[test]
 fn a_lone_node_without_a_directory_starts_at_one() {
-    let store = Volatile::new("alone".to_owned());
+    let store = MemoryEpochStore::new("alone".to_owned());
     assert_eq!(store.members(), ["alone"]);
     assert_eq!(
         [store.raise(0).unwrap(), store.raise(0).unwrap(), store.raise(5).unwrap()],

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use doorway_core::{Mode, NodeId, Start};
-use doorway_node::locks::{Fault, Machine, Rule, Sends};
+use doorway_node::locks::{AlgorithmMachine, Fault, Rule, Sends};
 use doorway_node::{Name, served};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn rule(algorithm: &str) -> Rule {
     Rule::new(algorithm, SIZE, permits, 0).expect("a served algorithm")
 }
 
-fn machines(rule: &Rule) -> Vec<Box<dyn Machine>> {
+fn machines(rule: &Rule) -> Vec<Box<dyn AlgorithmMachine>> {
     let lock = Name::new("x").expect("a name");
     let begin = |node| {
         let begun = rule.begin(&lock, NodeId::at(node), &Start::default(), &mut Sends::new());
@@ -28,7 +28,7 @@ fn machines(rule: &Rule) -> Vec<Box<dyn Machine>> {
 
 /// The shortest bytes that decode to a message and begin with this number, with the message in a
 /// form for people. If there are several fields, their numbers differ if possible.
-fn sample(machine: &dyn Machine, variant: u8) -> Option<(Vec<u8>, String)> {
+fn sample(machine: &dyn AlgorithmMachine, variant: u8) -> Option<(Vec<u8>, String)> {
     let fields: [fn(u8) -> u8; 3] = [|at| at, |_| 1, |_| 0];
     let bytes = |length, field: fn(u8) -> u8| {
         let fields = (1..length).map(field);
@@ -40,7 +40,7 @@ fn sample(machine: &dyn Machine, variant: u8) -> Option<(Vec<u8>, String)> {
 }
 
 /// One message of every kind of an algorithm.
-fn samples(machine: &dyn Machine) -> Vec<(Vec<u8>, String)> {
+fn samples(machine: &dyn AlgorithmMachine) -> Vec<(Vec<u8>, String)> {
     (0..).map_while(|variant| sample(machine, variant)).collect()
 }
 
@@ -95,7 +95,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// All state machines of a group, and the messages between them, by sender and receiver.
 struct World {
     rule: Rule,
-    machines: Vec<Box<dyn Machine>>,
+    machines: Vec<Box<dyn AlgorithmMachine>>,
     lines: BTreeMap<(usize, usize), Vec<Vec<u8>>>,
 }
 
@@ -103,7 +103,7 @@ impl World {
     fn act(
         &mut self,
         node: usize,
-        act: impl FnOnce(&mut dyn Machine, &Rule, &mut Sends) -> Result<bool, Fault>,
+        act: impl FnOnce(&mut dyn AlgorithmMachine, &Rule, &mut Sends) -> Result<bool, Fault>,
     ) -> Result<bool, Fault> {
         let mut sends = Sends::new();
         let result = act(&mut *self.machines[node], &self.rule, &mut sends);

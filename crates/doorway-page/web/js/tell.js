@@ -12,7 +12,7 @@ export const wordsOf = (text) => text.match(/[A-Za-z][^A-Za-z]*/g) ?? [];
 /** Play a story from its beginning. @param {any} home @param {string} run @param {string} steps */
 export async function playAll(home, run, steps) {
   const words = wordsOf(steps);
-  if (words.join("") !== steps) throw new Refusal(`'${steps.slice(0, 20)}' is no list of steps.`, 0);
+  if (words.join("") !== steps) throw new Refusal(`'${steps.slice(0, 20)}' is not a list of steps.`, 0);
   const story = new Story(await home.play(run, words.slice(0, CHUNK).join("")));
   await tellAll(home, story, words);
   return story;

@@ -1,7 +1,7 @@
 //! Small systems whose numbers of states and shortest counterexamples are known.
 
 use super::*;
-use crate::{Deed, End, Model, Scope, Successors, Tag, fingerprint, search};
+use crate::{ClientEvent, End, Model, Scope, Successors, Tag, fingerprint, search};
 
 /// Two processes with Peterson's lock, or with parts of it.
 struct Peterson {
@@ -280,7 +280,7 @@ impl Model for Web {
             out.is_broken();
         }
         for next in Self::successors(row[0]) {
-            out.push(&[next], fingerprint(&[next]), Tag::new(0, Deed::None, 0));
+            out.push(&[next], fingerprint(&[next]), Tag::new(0, ClientEvent::None, 0));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use super::layer::Part;
-use crate::model::{Tag, Wrong};
+use crate::model::{ModelViolation, Tag};
 use crate::table::Table;
 
 /// The number of unknown states whose slots are touched before they are put in, so that the memory
@@ -19,7 +19,7 @@ pub(super) struct Batch {
     pub(super) tags: Vec<Tag>,
     pub(super) unknown: Vec<Unknown>,
     /// The nearest violation, and the state at which it is.
-    pub(super) wrong: Option<(Wrong, u32)>,
+    pub(super) wrong: Option<(ModelViolation, u32)>,
 }
 
 /// Successors in one shard that were unknown when the round began.

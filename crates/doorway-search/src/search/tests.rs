@@ -2,7 +2,7 @@
 //! violation.
 
 use super::*;
-use crate::{Deed, Tag};
+use crate::{ClientEvent, Tag};
 
 /// Numbers below `size`, each leading to three others. Layers grow to many chunks.
 struct Web {
@@ -33,7 +33,7 @@ impl Model for Web {
         }
         for (ordinal, factor) in [3, 5, 7].into_iter().enumerate() {
             let next = (state * factor + 1) % self.size;
-            out.push(&[next], print(next), Tag::new(ordinal, Deed::None, 1));
+            out.push(&[next], print(next), Tag::new(ordinal, ClientEvent::None, 1));
         }
     }
 }

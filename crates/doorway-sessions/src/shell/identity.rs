@@ -24,7 +24,7 @@ pub fn of_directory(directory: &Path) -> io::Result<DirectoryId> {
             let path = directory.join(FILE);
             tracing::warn!(
                 path = %path.display(),
-                "the file is no random number of 32 hexadecimal digits, and gets a new one"
+                "the file is not a random number of 32 hexadecimal digits, and gets a new one"
             );
         }
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {}

@@ -49,7 +49,7 @@ impl Outbox {
     pub fn tell(&self, reply: &Reply) {
         let mut pending = self.0.lock();
         if !pending.closing {
-            pending.say(reply);
+            pending.append(reply);
             pending.written();
         }
         Pending::wake(pending);
@@ -64,7 +64,7 @@ impl Outbox {
         put(greeting, &mut pending.bytes);
         if greeting.is_ok() {
             for reply in then {
-                pending.say(reply);
+                pending.append(reply);
             }
             pending.bytes.extend(early);
         }
@@ -125,7 +125,7 @@ impl Outbox {
 impl Pending {
     /// Append a reply. If it is too long for a frame, which limits should prevent, the client gets
     /// a refusal instead.
-    fn say(&mut self, reply: &Reply) {
+    fn append(&mut self, reply: &Reply) {
         let before = self.bytes.len();
         if let (false, Some(number)) = (put(reply, &mut self.bytes), reply.number()) {
             let text = "the answer is longer than a frame may be".to_owned();

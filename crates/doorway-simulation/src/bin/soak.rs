@@ -97,7 +97,7 @@ fn parse(args: &[String]) -> Option<Job> {
     for pair in args.chunks(2) {
         let [option, value] = pair else { return None };
         match option.as_str() {
-            "--for" => time = Some(duration(value)?),
+            "--for" => time = Some(humantime::parse_duration(value).ok()?),
             "--seed" => first = value.parse().ok()?,
             "--seeds" => count = Some(value.parse::<u64>().ok()?),
             "--threads" => threads = Some(value.parse().ok()?),
@@ -108,18 +108,6 @@ fn parse(args: &[String]) -> Option<Job> {
     let seeds = first..count.map_or(u64::MAX, |count| first.saturating_add(count));
     let threads = threads.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZero::get);
     Some(Job { seeds, time, threads })
-}
-
-fn duration(text: &str) -> Option<Duration> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
-    let factor = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    Some(Duration::from_secs(number * factor))
 }
 
 fn soak(job: &Job) -> ExitCode {

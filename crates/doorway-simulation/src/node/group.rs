@@ -128,8 +128,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Send what shards have to say, in the order in which they say it.
-    fn say(&mut self) {
+    /// Send the messages of shards, in the order in which the shards have made them.
+    fn send_messages(&mut self) {
         for (to, message) in self.effects.messages.drain(..) {
             if let Some(link) = &mut self.links[to.index()] {
                 link.push(&Message::Algorithm(message));
@@ -166,7 +166,7 @@ impl Host for Stage<'_> {
         }
         for (index, part) in parts.into_iter().enumerate() {
             self.shards[index].start(number, self.seating, part, self.now, &mut self.effects);
-            self.say();
+            self.send_messages();
         }
         std::mem::take(&mut self.effects.overdue)
     }
@@ -176,7 +176,7 @@ impl Host for Stage<'_> {
         for shard in &mut *self.shards {
             shard.disown(&(0..view), &mut self.effects);
         }
-        self.say();
+        self.send_messages();
     }
 
     fn end(&mut self, reason: EndReason) {
@@ -184,7 +184,7 @@ impl Host for Stage<'_> {
         for shard in &mut *self.shards {
             shard.end(&mut self.effects);
         }
-        self.say();
+        self.send_messages();
         self.ended = true;
     }
 

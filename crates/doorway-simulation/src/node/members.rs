@@ -11,7 +11,7 @@ use doorway_core::{Mode, NodeId};
 use doorway_node::locks::{Shard, ShardEffects};
 use doorway_node::members::{
     AgreedRules, Answer, ClockTimes, Command, Event, GroupState, Keeper, KeeperHost, KeeperNotice,
-    MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId, Standing,
+    KeeperStatus, MemberId, OwnMembership, PutId, Record, RecordError, RuleTables, SeatId,
 };
 use doorway_node::messages::{HeldLock, Message};
 use doorway_node::views::{
@@ -41,7 +41,7 @@ pub(crate) struct AgreedNode {
     pub(super) seats: ViewSeats,
     /// None until the node has seen a record.
     membership: Option<OwnMembership>,
-    standing: Standing,
+    standing: KeeperStatus,
     /// What the keeper has yet to be told.
     inbox: VecDeque<Event>,
     /// The commands that have no answer.
@@ -71,7 +71,7 @@ impl AgreedNode {
             views: AgreedViews::new(seat(node), reclaiming),
             seats: ViewSeats::default(),
             membership: None,
-            standing: Standing::default(),
+            standing: KeeperStatus::default(),
             inbox: VecDeque::new(),
             puts: BTreeSet::new(),
             asked: Vec::new(),
@@ -97,8 +97,8 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Send what shards have to say, in the order in which they say it.
-    fn say(&mut self) {
+    /// Send the messages of shards, in the order in which the shards have made them.
+    fn send_messages(&mut self) {
         for (to, message) in self.effects.messages.drain(..) {
             let Some(to) = self.seats.seat(message.view, to) else { continue };
             if let Some(link) = &mut self.links[node_of(to)] {
@@ -146,7 +146,7 @@ impl AgreedHost for Stage<'_> {
         }
         for (index, part) in parts.into_iter().enumerate() {
             self.shards[index].start(view, &seating, part, self.now, &mut self.effects);
-            self.say();
+            self.send_messages();
         }
         self.started = Some(view);
         std::mem::take(&mut self.effects.overdue)
@@ -162,25 +162,25 @@ impl AgreedHost for Stage<'_> {
         self.notices.push(format!("opens {name}"));
         let shard = place(self.settings, name);
         self.shards[shard].open_door(name, self.now, &mut self.effects);
-        self.say();
+        self.send_messages();
         std::mem::take(&mut self.effects.overdue)
     }
 
     fn disown(&mut self, views: &Range<u64>) {
         self.notices.push(format!("disowns what was claimed of other views than {views:?}"));
         self.shards.iter_mut().for_each(|shard| shard.disown(views, &mut self.effects));
-        self.say();
+        self.send_messages();
     }
 
     fn discard(&mut self) {
         self.shards.iter_mut().for_each(|shard| shard.discard(&mut self.effects));
-        self.say();
+        self.send_messages();
     }
 
     fn end(&mut self, reason: EndReason) {
         self.notices.push(format!("ends: {reason}"));
         self.shards.iter_mut().for_each(|shard| shard.end(&mut self.effects));
-        self.say();
+        self.send_messages();
         self.ended = true;
     }
 
@@ -239,7 +239,7 @@ impl KeeperHost for KeeperContext<'_> {
         process.group.shards.iter_mut().for_each(|shard| shard.set_lease(end));
     }
 
-    fn note(&mut self, standing: &Standing) {
+    fn note(&mut self, standing: &KeeperStatus) {
         if let Some(agreed) = self.node.agreed() {
             agreed.standing.clone_from(standing);
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use std::vec::Vec;
 
 pub use contender::Contender;
-use runs::{Alone, Compete, Watch};
+use runs::{Compete, SoloSpeed, Watch};
 use samples::shuffle;
 pub use samples::{Samples, Spread};
 
@@ -147,7 +147,7 @@ impl Row {
     fn measure(&mut self, work: Work, length: Duration) -> Result<(), ExclusionError> {
         let Self { contender, alone, crowds } = self;
         match work {
-            Work::Alone => alone.push(contender.run(Alone { length })),
+            Work::Alone => alone.push(contender.run(SoloSpeed { length })),
             Work::Compete(crowd) => {
                 let crowd = &mut crowds[crowd];
                 let threads = crowd.threads;

@@ -14,14 +14,14 @@ use super::lock::{Lock, Seat};
 use super::tally::Tally;
 
 /// Nanoseconds to enter and leave for one thread, with one other seat that is not used.
-pub(super) struct Alone {
+pub(super) struct SoloSpeed {
     pub(super) length: Duration,
 }
 
 /// The number of entries between two readings of the clock.
 const BATCH: u32 = 1000;
 
-impl Measure for Alone {
+impl Measure for SoloSpeed {
     type Output = f64;
 
     fn run<L: Lock>(self) -> f64 {

@@ -6,7 +6,7 @@ use crate::{Algorithm, Memory, Place, Process, Register, Section, Word};
 
 /// The accesses of a process that enters and leaves while all others stay outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Alone {
+pub struct SoloAccesses {
     /// Loads.
     pub reads: u32,
     /// Stores.
@@ -23,16 +23,16 @@ pub struct Alone {
 /// # Panics
 ///
 /// If the process has to wait: that would be a deadlock of a single process.
-pub fn alone<A: Algorithm>(n: usize) -> Alone {
+pub fn alone<A: Algorithm>(n: usize) -> SoloAccesses {
     let registers = |shared: &crate::Shared| std::vec![shared.first; shared.length.of(n)];
     let mut memory = CountingMemory {
         registers: A::SHARED.iter().map(registers).collect(),
-        counts: Alone::default(),
+        counts: SoloAccesses::default(),
         waited: false,
     };
     let me = Process { i: n - 1, n };
     let at = round::<A>(A::outside(me), me, &mut memory);
-    memory.counts = Alone::default();
+    memory.counts = SoloAccesses::default();
     round::<A>(at, me, &mut memory);
     memory.counts
 }
@@ -51,7 +51,7 @@ fn round<A: Algorithm>(mut at: A::At, me: Process, memory: &mut CountingMemory) 
 /// A memory that one process has to itself, which counts accesses.
 struct CountingMemory {
     registers: Vec<Vec<Word>>,
-    counts: Alone,
+    counts: SoloAccesses,
     waited: bool,
 }
 
@@ -125,23 +125,23 @@ mod tests {
 
     #[test]
     fn accesses_are_those_of_the_text() {
-        let peterson = Alone { reads: 1, writes: 3, exchanges: 0, fences: 2 };
+        let peterson = SoloAccesses { reads: 1, writes: 3, exchanges: 0, fences: 2 };
         assert_eq!(alone::<Peterson>(2), peterson);
-        let exchange = Alone { reads: 0, writes: 1, exchanges: 1, fences: 0 };
+        let exchange = SoloAccesses { reads: 0, writes: 1, exchanges: 1, fences: 0 };
         assert_eq!(alone::<TestAndTestAndSet>(4), exchange);
     }
 
     #[test]
     fn the_first_round_is_not_counted() {
         // In its first round the process takes the turn, which takes five accesses more.
-        let dijkstra = Alone { reads: 3, writes: 4, exchanges: 0, fences: 1 };
+        let dijkstra = SoloAccesses { reads: 3, writes: 4, exchanges: 0, fences: 1 };
         assert_eq!(alone::<Dijkstra>(3), dijkstra);
     }
 
     #[test]
     fn what_is_remembered_outside_is_kept() {
         // Outside, a process remembers which node is now its own; with its old one it would wait.
-        let queue = Alone { reads: 1, writes: 2, exchanges: 1, fences: 0 };
+        let queue = SoloAccesses { reads: 1, writes: 2, exchanges: 1, fences: 0 };
         assert_eq!(alone::<Clh>(2), queue);
     }
 }

@@ -23,7 +23,7 @@ use doorway_search::{End, Scope, Search};
 
 use crate::algorithms::{self, Task};
 use crate::{Algorithm, Bypass, Claims, Info, Withdraws, Word};
-pub use alone::{Alone, alone};
+pub use alone::{SoloAccesses, alone};
 use model::ProcessModel;
 use program::Program;
 pub use schedule::{Line, PlacedLine};

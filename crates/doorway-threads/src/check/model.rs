@@ -3,7 +3,7 @@
 use std::string::String;
 use std::vec::Vec;
 
-use doorway_search::{Deed, Model, Successors, Tag, fingerprint};
+use doorway_search::{ClientEvent, Model, Successors, Tag, fingerprint};
 
 use super::memory::{Layout, ModelMemory, Row, Stop, WORDS};
 use super::program::Program;
@@ -22,7 +22,7 @@ struct Step<'s> {
     process: usize,
     /// The state that it leads to; `None` if that is beyond the bound.
     next: Option<&'s Row>,
-    deed: Deed,
+    client_event: ClientEvent,
     /// Whether weak fairness demands that it is taken if it stays possible.
     due: bool,
     /// What it does, in words, if that was asked for.
@@ -77,12 +77,12 @@ impl<'a> ProcessModel<'a> {
     }
 
     /// Every step that can be taken: its process, what it does, and the next state.
-    pub(super) fn told(&self, row: &Row) -> Vec<(usize, String, Row)> {
-        let mut told = Vec::new();
+    pub(super) fn describe_steps(&self, row: &Row) -> Vec<(usize, String, Row)> {
+        let mut described = Vec::new();
         self.steps(row, true, |step| {
-            told.push((step.process, step.said, *step.next.unwrap_or(row)));
+            described.push((step.process, step.said, *step.next.unwrap_or(row)));
         });
-        told
+        described
     }
 
     /// The words of a row that the search keeps.
@@ -124,7 +124,13 @@ impl<'a> ProcessModel<'a> {
                 let mut memory = self.memory(&mut next, i, 0, telling);
                 if memory.flush() {
                     let (said, next) = (memory.log.take().unwrap_or_default(), Some(&*memory.row));
-                    found(Step { process: i, next, deed: Deed::None, due: true, said });
+                    found(Step {
+                        process: i,
+                        next,
+                        client_event: ClientEvent::None,
+                        due: true,
+                        said,
+                    });
                 }
                 next.0[..used].copy_from_slice(&row.0[..used]);
             }
@@ -144,8 +150,8 @@ impl<'a> ProcessModel<'a> {
         let mut report = |after: u64, said: String| {
             self.layout.put(memory.row, me.i, after);
             let next = (memory.stop != Some(Stop::Beyond)).then_some(&*memory.row);
-            let deed = deed(before, self.program.section(after));
-            found(Step { process: me.i, next, deed, due, said });
+            let client_event = client_event(before, self.program.section(after));
+            found(Step { process: me.i, next, client_event, due, said });
         };
         let said = memory.log.take().unwrap_or_default();
         let gives_up = self.program.withdraw.filter(|_| memory.waited);
@@ -190,7 +196,7 @@ impl Model for ProcessModel<'_> {
             Some(next) => {
                 let words = self.words(next);
                 let words = &words[..self.layout.width()];
-                out.push(words, fingerprint(words), Tag::new(step.process, step.deed, 0));
+                out.push(words, fingerprint(words), Tag::new(step.process, step.client_event, 0));
             }
         });
     }
@@ -206,11 +212,11 @@ pub(super) fn unpack(words: &[u32]) -> Row {
 }
 
 /// What a step from one section to another means for the statistics of waiting.
-fn deed(before: Section, after: Section) -> Deed {
+fn client_event(before: Section, after: Section) -> ClientEvent {
     match (before, after) {
-        (Section::Outside, Section::Inside) => Deed::AskedAndEntered,
-        (Section::Outside, Section::Doorway | Section::Waiting) => Deed::Asked,
-        (Section::Doorway | Section::Waiting, Section::Inside) => Deed::Entered,
-        _ => Deed::None,
+        (Section::Outside, Section::Inside) => ClientEvent::AskedAndEntered,
+        (Section::Outside, Section::Doorway | Section::Waiting) => ClientEvent::Asked,
+        (Section::Doorway | Section::Waiting, Section::Inside) => ClientEvent::Entered,
+        _ => ClientEvent::None,
     }
 }

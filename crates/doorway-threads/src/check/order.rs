@@ -3,7 +3,7 @@
 
 use std::vec::Vec;
 
-use doorway_search::{Deed, Graph, Tag};
+use doorway_search::{ClientEvent, Graph, Tag};
 
 use super::verdicts::Sections;
 use crate::Section;
@@ -20,7 +20,8 @@ pub(super) fn fifo(graph: &Graph, sections: &Sections, n: usize) -> bool {
 fn is_overtaken(graph: &Graph, sections: &Sections, first: usize, later: usize) -> bool {
     let waits = |state| sections.is(state, first, Section::Waiting);
     let begins = |tag: Tag| {
-        tag.actor() == later && matches!(tag.deed(), Deed::Asked | Deed::AskedAndEntered)
+        tag.actor() == later
+            && matches!(tag.client_event(), ClientEvent::Asked | ClientEvent::AskedAndEntered)
     };
     // The states in which `first` has waited since before `later` began.
     let mut seen = std::vec![false; graph.states() as usize];

@@ -38,7 +38,7 @@ pub(super) fn schedule(model: &ProcessModel<'_>, from: &Row, steps: &[u32]) -> (
     let mut row = *from;
     let mut lines = Vec::new();
     for ordinal in steps {
-        let step = model.told(&row).swap_remove(*ordinal as usize);
+        let step = model.describe_steps(&row).swap_remove(*ordinal as usize);
         let (line, next) = line(model, &row, step);
         lines.push(line);
         row = next;
@@ -51,7 +51,7 @@ fn round_alone(model: &ProcessModel<'_>, from: &Row, i: usize) -> (Vec<PlacedLin
     let mut row = *from;
     let mut lines = Vec::new();
     loop {
-        let step = model.told(&row).into_iter().find(|(process, ..)| *process == i);
+        let step = model.describe_steps(&row).into_iter().find(|(process, ..)| *process == i);
         let (line, next) = line(model, &row, step.expect("a process that is alone can go on"));
         lines.push(PlacedLine { place: model.place(&row, i), line });
         row = next;

@@ -114,7 +114,8 @@ fn walk(model: &ProcessModel<'_>, choices: &[StepChoice]) -> Result<Vec<Moment>,
             return Err(format!("step {}: the story has ended: two are inside", moments.len() + 1));
         }
         moments.push(here);
-        let (told, next) = schedule::line(model, &row, model.told(&row).swap_remove(ordinal));
+        let (told, next) =
+            schedule::line(model, &row, model.describe_steps(&row).swap_remove(ordinal));
         line = Some(told);
         row = next;
     }
@@ -124,7 +125,7 @@ fn walk(model: &ProcessModel<'_>, choices: &[StepChoice]) -> Result<Vec<Moment>,
 
 fn moment(model: &ProcessModel<'_>, row: &Row, line: Option<Line>) -> Moment {
     let mut choices: Vec<(StepChoice, String)> = Vec::new();
-    for (process, what, _) in model.told(row) {
+    for (process, what, _) in model.describe_steps(row) {
         let which = choices.iter().filter(|(choice, _)| choice.process == process).count();
         choices.push((StepChoice { process, which }, what));
     }

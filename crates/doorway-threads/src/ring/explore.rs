@@ -3,7 +3,7 @@
 
 use std::vec::Vec;
 
-use doorway_search::{Deed, Graph, Tag, components};
+use doorway_search::{ClientEvent, Graph, Tag, components};
 
 use super::{Looks, Rule, View};
 use crate::{Process, Word};
@@ -279,7 +279,7 @@ impl<R: Rule> Ring<R> {
             let (mut targets, mut tags) = (Vec::new(), Vec::new());
             let mut found = |i, target| {
                 targets.push(target);
-                tags.push(Tag::new(i, Deed::None, 0));
+                tags.push(Tag::new(i, ClientEvent::None, 0));
             };
             match self.daemon {
                 Daemon::Central => (0..self.n).for_each(|i| self.central(state, i, &mut found)),

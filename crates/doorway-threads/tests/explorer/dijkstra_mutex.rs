@@ -6,7 +6,7 @@
 //! needed, has steps that touch nothing shared, and begins with any turn: its states are many times
 //! those of the algorithm in this crate.
 
-use doorway_search::{Deed, Model, Successors, Tag};
+use doorway_search::{ClientEvent, Model, Successors, Tag};
 
 /// The specification for a number of processes, at most four.
 pub(crate) struct DijkstraMutex {
@@ -124,7 +124,7 @@ impl Model for DijkstraMutex {
             next.copy_from_slice(row);
             next[i] = process;
             next[self.n] = k;
-            out.push(next, print(next), Tag::new(i, Deed::None, 0));
+            out.push(next, print(next), Tag::new(i, ClientEvent::None, 0));
         };
         if row[self.n] == ANY {
             (0..self.n as u32).for_each(|k| push(0, row[0], k));

@@ -117,9 +117,9 @@ fn without_fences_petersons_algorithm_may_lose_entries() {
 }
 
 /// Processes come one after another, in an order that repeats late, and never two at once.
-struct Alone(usize);
+struct SoloVisits(usize);
 
-impl LockTask for Alone {
+impl LockTask for SoloVisits {
     /// Whether every process was let in, in a few steps.
     type Output = bool;
 
@@ -136,7 +136,12 @@ impl LockTask for Alone {
 fn a_process_that_is_alone_enters_without_waiting() {
     for entry in ALL.iter().filter(|entry| entry.lock) {
         for n in (2..=5).filter(|n| entry.info.serves(*n)) {
-            assert_eq!(with_lock(entry.info.name, Alone(n)), Some(true), "{}", entry.info.name);
+            assert_eq!(
+                with_lock(entry.info.name, SoloVisits(n)),
+                Some(true),
+                "{}",
+                entry.info.name
+            );
         }
     }
 }

@@ -15,6 +15,8 @@ mod crowd;
 #[path = "../../../doorway-page/tests/browser/driver.rs"]
 #[expect(dead_code, reason = "tests use the rest")]
 mod driver;
+#[path = "../../../doorway-page/benches/shared/figures.rs"]
+mod figures;
 #[path = "../../tests/run/members/group.rs"]
 mod group;
 #[path = "../members/idle.rs"]
@@ -30,6 +32,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use driver::{Browser, Look};
+use figures::print;
 use group::Group;
 use serde_json::json;
 
@@ -49,8 +52,8 @@ fn times(count: usize, mut what: impl FnMut()) -> (f64, f64) {
     (all[count / 2], all[count - 1])
 }
 
-fn print(what: &str, (middle, worst): (f64, f64)) {
-    println!("{what:<52} {middle:>9.2} ms, worst {worst:.2} ms");
+fn print_times(what: &str, (middle, worst): (f64, f64)) {
+    print(what, format_args!("{middle:>9.2} ms, worst {worst:.2} ms"));
 }
 
 /// A command that serves a page, killed at the end.
@@ -103,7 +106,7 @@ fn idle(group: &Group, page: &Page, browser: &Browser, what: &str, time: Duratio
     let used = idle::used(&[daemon, page.command.id()], time);
     let drawn = (spent(browser) - before) / time.as_secs_f64() * 100.0;
     for (who, part) in [("daemon", used[0]), ("command", used[1]), ("page", drawn)] {
-        println!("{:<52} {part:>9.2} % of a core", format!("idle page, {what}: {who}"));
+        print(&format!("idle page, {what}: {who}"), format_args!("{part:>9.2} % of a core"));
     }
 }
 
@@ -124,10 +127,11 @@ fn grants(page: &Page, browser: &Browser, turns: usize, grant: impl Fn() -> (f64
         all.sort_by(f64::total_cmp);
     }
     let ends = |all: &[f64]| (all[turns / 2], all[turns - 1]);
-    print("grant and release, without the page", ends(&without));
-    print("grant and release, with the page", ends(&with));
+    print_times("grant and release, without the page", ends(&without));
+    print_times("grant and release, with the page", ends(&with));
     let (middle, least, most) = (ratios[turns / 2], ratios[0], ratios[turns - 1]);
-    println!("{:<52} {middle:>9.3}, {least:.3} to {most:.3}", "with the page / without it");
+    let ratio = format_args!("{middle:>9.3}, {least:.3} to {most:.3}");
+    print("with the page / without it", ratio);
 }
 
 fn main() {
@@ -152,8 +156,9 @@ fn main() {
         grant();
         return;
     }
-    print("doorway lab, until its address is printed", times(20, || drop(Page::lab())));
-    println!("{:<52} {:>9.2} % of a core", "no page: daemon", idle::used(&[daemon], time)[0]);
+    print_times("doorway lab, until its address is printed", times(20, || drop(Page::lab())));
+    let used = idle::used(&[daemon], time)[0];
+    print("no page: daemon", format_args!("{used:>9.2} % of a core"));
     let page = Page::serve(&group);
     let browser = Browser::open(Look::DESK);
     // The time of the processor, and not the time that passes: other programs may run meanwhile.
@@ -161,13 +166,13 @@ fn main() {
     grants(&page, &browser, 9, grant);
     idle(&group, &page, &browser, "no locks", time);
     let _held = crowd::hold(&group, locks);
-    print(
+    print_times(
         &format!("list, {locks} locks of 3 members"),
         times(rounds, || {
             assert!(group.get(0, LIST).contains("\"more\":true"), "there are more than one page");
         }),
     );
-    print(
+    print_times(
         "one lock",
         times(rounds, || assert!(group.get(0, "/v1/locks/held%2F0%2F1").contains("bench"))),
     );

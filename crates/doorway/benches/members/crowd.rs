@@ -28,8 +28,8 @@ pub(crate) fn client(group: &Group, node: usize) -> Client {
     Client::connect(endpoint, &options).expect("the node answers")
 }
 
-/// Acquire a lock. A node that is no member at the moment refuses it and says that the client may
-/// ask again, so this asks until the lock is granted.
+/// Acquire a lock. A node that is not a member at the moment refuses it and says that the client
+/// may ask again, so this asks until the lock is granted.
 fn enter(client: &Client, name: &str) -> Grant {
     loop {
         match client.acquire(name).enter() {

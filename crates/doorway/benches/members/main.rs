@@ -33,6 +33,8 @@
 
 mod crowd;
 mod etcd;
+#[path = "../../../doorway-page/benches/shared/figures.rs"]
+mod figures;
 #[path = "../../tests/run/members/group.rs"]
 mod group;
 mod holds;
@@ -49,6 +51,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use crowd::Wish;
+use figures::print;
 use group::{Group, LEASE, Machine, Pace};
 use place::until;
 
@@ -112,11 +115,11 @@ fn main() {
         println!("{}", serde_json::Value::from(rows.iter().map(row).collect::<Vec<_>>()));
         return;
     }
-    println!("{:<52} {:>5} {:>9} {:>9} {:>9}", "what", "times", "least", "median", "most");
+    print("what", format_args!("{:>5} {:>9} {:>9} {:>9}", "times", "least", "median", "most"));
     for row in &rows {
         let (what, count) = (format!("{} [{}]", row.what, row.unit), row.values.len());
         let (least, median, most) = (row.least(), row.median(), row.most());
-        println!("{what:<52} {count:>5} {least:>9.1} {median:>9.1} {most:>9.1}");
+        print(&what, format_args!("{count:>5} {least:>9.1} {median:>9.1} {most:>9.1}"));
     }
 }
 

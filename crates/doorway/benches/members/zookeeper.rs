@@ -136,7 +136,7 @@ impl Session {
         hello.extend((timeout.as_millis() as i32).to_be_bytes());
         hello.extend(0_i64.to_be_bytes()); // A new session.
         put_bytes(&mut hello, &[0; 16]);
-        hello.push(0); // A server that cannot write is no use.
+        hello.push(0); // No server that cannot write.
         send(&mut stream, &hello).ok()?;
         receive(&mut stream).ok()?;
         Some(Self { stream, last: 0, changes: 0 })

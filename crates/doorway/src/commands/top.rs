@@ -101,7 +101,7 @@ fn open_page(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let dial = move || match endpoint.connect_within(DIALLING)? {
         Stream::Unix(stream) => Ok(stream),
-        Stream::Tcp(_) => Err(io::Error::other("this is no Unix socket")),
+        Stream::Tcp(_) => Err(io::Error::other("this is not a Unix socket")),
     };
     browser::serve(&args.browser, First::Live(LiveNode(Arc::new(dial))), out)
 }

@@ -76,8 +76,8 @@ fn is_used_otherwise(refusal: &Refusal) -> bool {
     refusal.code == Code::NotServed && refusal.text.ends_with(", or wait")
 }
 
-/// Does the node refuse the request only for now, because it stops or is no member of its group? As
-/// with permits, its text says so.
+/// Does the node refuse the request only for now, because it stops or is not a member of its group?
+/// As with permits, its text says so.
 fn says_to_wait(refusal: &Refusal) -> bool {
     refusal.code == Code::Unavailable && refusal.text.contains("ask again")
 }

@@ -168,7 +168,8 @@ impl Link {
         self.go_on(now, exit);
     }
 
-    /// Go on with the next endpoint. If there is none, and if this is no use, the command ends.
+    /// Go on with the next endpoint. If there is none, and another attempt cannot help, the command
+    /// ends.
     fn go_on(&mut self, now: Moment, exit: Option<Exit>) {
         self.route.failed(now, self.machine.is_bound());
         if self.route.rounds() > 0 {

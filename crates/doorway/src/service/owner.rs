@@ -69,7 +69,7 @@ impl fmt::Display for Doubt {
         f.write_str(match self {
             Self::NoParent => "the process that runs this command cannot be seen",
             Self::Service => {
-                "the process that runs this command is no script: it ends at once, or never"
+                "the process that runs this command is not a script: it ends at once, or never"
             }
             Self::Unreadable => "the process that runs this command belongs to another user",
             Self::Pipeline => "the fence goes through a pipe to a process that is not the script",
@@ -235,7 +235,7 @@ mod tests {
         Process { reads: vec![pipe], ..process }
     }
 
-    /// A process that is no shell.
+    /// A process that is not a shell.
     fn program(pid: u32, program: &str) -> Process {
         let stdout = Output::Pipe(STDOUT);
         Process { pid, program: program.into(), is_readable: true, stdout, ..Process::default() }

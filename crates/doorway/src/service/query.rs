@@ -49,7 +49,7 @@ impl Query {
         Ok(endpoint)
     }
 
-    /// Connect to a node that runs. Looking at locks is no reason to start one.
+    /// Connect to a node that runs. Looking at locks is not a reason to start one.
     pub(crate) fn look(node: &AddressArgs) -> Result<Self, Exit> {
         let event_loop = EventLoop::new()?;
         let setup = identity::setup(identity::label(), None);

@@ -18,6 +18,8 @@ mod recorded;
 mod replay;
 mod serve;
 mod simulate;
+#[path = "../../../doorway-daemon/tests/common/skip.rs"]
+mod skip;
 mod story;
 mod threads;
 

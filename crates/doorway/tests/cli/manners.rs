@@ -52,7 +52,7 @@ fn manual_pages_are_printed_or_written() {
     assert!(examples.lines().all(|line| line.starts_with("doorway run ")), "{examples}");
     assert!(rest.contains(".SH \"ENVIRONMENT OF THE COMMAND\""), "{rest}");
     let (_, reason) = failing(&format!("man {}", directory.join("doorway.1").display()), 1);
-    assert!(reason.starts_with("doorway: cannot write"), "a file is no directory: {reason}");
+    assert!(reason.starts_with("doorway: cannot write"), "a file is not a directory: {reason}");
 }
 
 #[test]

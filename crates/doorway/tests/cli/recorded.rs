@@ -83,7 +83,7 @@ fn what_is_no_recording_is_refused_with_its_line() {
     let reason = replaced("group.jsonl", "\"group\":\"test\"", "\"group\":\"other\"");
     assert!(reason.contains("another node or group"), "{reason}");
     let reason = replaced("words.jsonl", "{\"at\"", "at");
-    assert!(reason.contains("words.jsonl, line 2: this is no JSON"), "{reason}");
+    assert!(reason.contains("words.jsonl, line 2: this is not JSON"), "{reason}");
     let reason = replaced("did.jsonl", "\"did\":\"enter\"", "\"did\":\"exit\"");
     assert!(reason.contains("did.jsonl, line ") && reason.contains("`exit`"), "{reason}");
     let reason = replaced("stranger.jsonl", "\"from\":\"n1\"", "\"from\":\"n9\"");

@@ -1,4 +1,7 @@
 //! What came of all faults, as a table in Markdown.
+//!
+//! It shares no printer with the benchmarks: each of its columns is a sum or the worst of
+//! something, none is left out, and a row is one line.
 
 use std::fmt;
 use std::time::Duration;

@@ -78,7 +78,7 @@ fn a_wait_is_also_for_a_port_where_nobody_listens_yet() {
     assert_eq!(waits.end().code(), Some(0));
     let slow = format!("tcp://127.0.0.1:{port}");
     let done = network.command_at(&slow, "run -n x -- true").output().unwrap();
-    assert_eq!(done.status.code(), Some(0), "a round trip of 0.52 s is no obstacle: {done:?}");
+    assert_eq!(done.status.code(), Some(0), "a round trip of 0.52 s is not an obstacle: {done:?}");
 }
 
 #[test]

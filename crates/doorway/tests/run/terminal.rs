@@ -235,12 +235,23 @@ fn tables_fit_into_a_terminal_of_80_columns() {
     until("the lock is held", || place.inside(lock, 1));
     let _waiter = run(&label);
     until("the request waits", || place.waiting(lock, 1));
-    for words in [vec!["who", lock], vec!["status"], vec!["top", "--once"]] {
-        let command = [vec![DOORWAY], words.clone()].concat();
-        let mut pty =
-            Pty::new(&place, &[&["sh", "-c", "\"$@\"; echo end", "sh"], &*command].concat(), 80);
-        let shown = pty.expect("end\r\n");
-        for line in shown.lines() {
+    for words in [
+        &["who", lock][..],
+        &["status"],
+        &["top", "--once"],
+        &["list"],
+        &["threads", "list"],
+        &["check", "maekawa", "-n", "3"],
+        &["check", "lamport", "-n", "2", "--channel", "unordered"],
+        &["explain", "suzuki-kasami"],
+        &["explain", "maekawa-textbook"],
+        &["explain", "knuth"],
+    ] {
+        let command = [&["sh", "-c", "\"$@\"; echo :end:", "sh", DOORWAY], words].concat();
+        let mut pty = Pty::new(&place, &command, 80);
+        let shown = pty.expect(":end:\r\n");
+        // A line that shows progress is written again and again.
+        for line in shown.lines().flat_map(|line| line.split('\r')) {
             assert!(line.chars().count() <= 80, "{words:?}: {line}");
         }
         assert!(shown.lines().count() >= 3, "{words:?}: {shown}");

@@ -35,7 +35,7 @@ fn locks_are_acquired_tried_shared_and_released() {
     drop(all);
     until("both are free", || other.acquire("x").try_now().enter().is_ok());
     for wrong in ["", "%k/3/a", "a\n"] {
-        assert!(one.acquire(wrong).enter().is_err(), "{wrong:?} is no name");
+        assert!(one.acquire(wrong).enter().is_err(), "{wrong:?} is not a name");
     }
 }
 

@@ -246,7 +246,7 @@ fn a_client_unlocks_what_it_has_locked_or_may_break() {
     let other = ("LOCK", "/v1/terraform/other");
     remote.ask(&[("authorization", &ci)], other, Some(&alice())).problem(403, "forbidden", "acq");
     remote.terraform(&all, "LOCK", Some(&alice())).expect(200);
-    // The ID is no secret: everyone who may inspect the lock is told.
+    // The ID is not a secret: everyone who may inspect the lock is told.
     assert_eq!(remote.terraform(&ci, "LOCK", Some(&bob())).expect(423)["ID"], ALICE);
     assert_eq!(remote.terraform(&ci, "LOCK", Some(&alice())).expect(423)["ID"], ALICE);
     remote.terraform(&ci, "UNLOCK", Some(&alice())).problem(403, "forbidden", "may not break");

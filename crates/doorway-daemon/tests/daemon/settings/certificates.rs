@@ -104,7 +104,7 @@ fn a_client_is_known_by_its_certificate() {
     assert!(!ci.rights.may(Right::Acquire, &Name::new("other").unwrap()));
     assert!(
         settings.principal(Proof::Certificate(&shown("a.crt"))).is_none(),
-        "a node is no client"
+        "a node is not a client"
     );
     let authority = Authority::open(&place.0).unwrap();
     authority.client(&place.leaf("stranger", &[])).unwrap();

@@ -243,7 +243,7 @@ fn members_that_cannot_be_arranged_are_reported_with_their_line() {
         ),
         (
             "algorithm = \"maekawa\"\nquorums = \"a=a,b\"",
-            "7: the rule for `x` cannot be used: `b` is no member; the members are a",
+            "7: the rule for `x` cannot be used: `b` is not a member; the members are a",
         ),
         (
             "algorithm = \"weighted-majority\"\nweights = \"a=0\"",
@@ -255,7 +255,7 @@ fn members_that_cannot_be_arranged_are_reported_with_their_line() {
         ),
         (
             "algorithm = \"central\"\ncoordinator = \"b\"",
-            "7: the rule for `x` cannot be used: the coordinator `b` is no member; the members are",
+            "7: the rule for `x` cannot be used: the coordinator `b` is not a member; the members",
         ),
         (
             "algorithm = \"lamport\"\ntopology = \"ring\"",

@@ -12,7 +12,7 @@ use doorway_core::{Channel, Effects, Group, Input, Mode, NodeId, NodeSet, Phase,
 use super::pair::{consume, contents, is_stale};
 use crate::AnyAlgorithm;
 use crate::erased::{AnyMember, AnyMessage};
-use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
+use crate::problems::exchange::{Envelope, Exchange, Faults, LocalAction, Outgoing};
 
 /// Producers that share a lock.
 #[derive(Clone, Debug)]
@@ -131,9 +131,15 @@ impl Exchange for LockedBuffer {
         matches!(body, Body::Item(..) | Body::Credit(_))
     }
 
-    fn is_expected(&self, deed: Deed) -> bool {
+    fn is_expected(&self, action: LocalAction) -> bool {
         // A producer that has the lock produces.
-        matches!(deed, Deed::Produce | Deed::Consume(_) | Deed::SendAgain | Deed::Release)
+        matches!(
+            action,
+            LocalAction::Produce
+                | LocalAction::Consume(_)
+                | LocalAction::SendAgain
+                | LocalAction::Release
+        )
     }
 
     fn first(&self) -> (State, Vec<Envelope<Body>>) {
@@ -159,49 +165,49 @@ impl Exchange for LockedBuffer {
         (State { producers, consumer: Consumer::new(self.capacity) }, mail)
     }
 
-    fn deeds(&self, state: &State) -> Vec<(usize, Deed)> {
-        let mut deeds = Vec::new();
+    fn local_actions(&self, state: &State) -> Vec<(usize, LocalAction)> {
+        let mut actions = Vec::new();
         for (number, producer) in state.producers.iter().enumerate() {
             let left = producer.made[number] < self.items;
             let free = producer.made.iter().sum::<u64>() < producer.consumed + self.capacity;
-            let deed = match producer.lock.phase() {
-                Phase::Outside if left => Some(Deed::Acquire),
+            let action = match producer.lock.phase() {
+                Phase::Outside if left => Some(LocalAction::Acquire),
                 Phase::Inside if producer.produced && producer.awaited.is_empty() => {
-                    Some(Deed::Release)
+                    Some(LocalAction::Release)
                 }
-                Phase::Inside if !producer.produced && free => Some(Deed::Produce),
+                Phase::Inside if !producer.produced && free => Some(LocalAction::Produce),
                 _ => None,
             };
-            deeds.extend(deed.map(|deed| (number, deed)));
+            actions.extend(action.map(|action| (number, action)));
             let again = self.faults.again && !producer.unconfirmed.is_empty();
-            deeds.extend(again.then_some((number, Deed::SendAgain)));
+            actions.extend(again.then_some((number, LocalAction::SendAgain)));
         }
         let there = state.consumer.known_produced() > state.consumer.consumed();
-        deeds.extend(there.then_some((self.producers(), Deed::Consume(0))));
-        deeds.extend(self.faults.again.then_some((self.producers(), Deed::SendAgain)));
-        deeds
+        actions.extend(there.then_some((self.producers(), LocalAction::Consume(0))));
+        actions.extend(self.faults.again.then_some((self.producers(), LocalAction::SendAgain)));
+        actions
     }
 
     fn act(
         &self,
         state: &mut State,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Body>,
     ) -> Result<String, String> {
         let consumer = self.producers();
         let send = |to, body| Envelope { from: process, to, body };
-        Ok(match deed {
-            Deed::Acquire => {
+        Ok(match action {
+            LocalAction::Acquire => {
                 let entered = self.step(state, process, Input::Acquire(Mode::Exclusive), out)?;
                 if entered { "gets the lock" } else { "asks for the lock" }.into()
             }
-            Deed::Release => {
+            LocalAction::Release => {
                 state.producers[process].produced = false;
                 self.step(state, process, Input::Release, out)?;
                 "gives the lock back".into()
             }
-            Deed::Produce => {
+            LocalAction::Produce => {
                 let producer = &mut state.producers[process];
                 producer.made[process] += 1;
                 producer.produced = true;
@@ -216,22 +222,24 @@ impl Exchange for LockedBuffer {
                 }
                 format!("produces item {number}")
             }
-            Deed::SendAgain if process < consumer => {
+            LocalAction::SendAgain if process < consumer => {
                 let items = state.producers[process].unconfirmed.iter();
                 out.mail
                     .extend(items.map(|(number, item)| send(consumer, Body::Item(*number, *item))));
                 "sends again what is not known to be consumed".into()
             }
-            Deed::Consume(_) | Deed::SendAgain => {
-                let said = match deed {
-                    Deed::SendAgain => "sends its credit again".into(),
+            LocalAction::Consume(_) | LocalAction::SendAgain => {
+                let said = match action {
+                    LocalAction::SendAgain => "sends its credit again".into(),
                     _ => format!("consumes item {}", consume(&mut state.consumer, self.capacity)?),
                 };
                 let consumed = state.consumer.consumed();
                 out.mail.extend((0..consumer).map(|to| send(to, Body::Credit(consumed))));
                 said
             }
-            Deed::Pass | Deed::Crash => return Err("a process did what it cannot do".into()),
+            LocalAction::Pass | LocalAction::Crash => {
+                return Err("a process did what it cannot do".into());
+            }
         })
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
+use crate::problems::exchange::{Envelope, Exchange, Faults, LocalAction, Outgoing};
 
 /// Producers that tell each other how much they have produced.
 #[derive(Clone, Copy, Debug)]
@@ -66,31 +66,31 @@ impl Exchange for Naive {
         (State { made: vec![vec![0; count]; count], known: vec![0; count], lanes }, Vec::new())
     }
 
-    fn deeds(&self, state: &State) -> Vec<(usize, Deed)> {
-        let mut deeds = Vec::new();
+    fn local_actions(&self, state: &State) -> Vec<(usize, LocalAction)> {
+        let mut actions = Vec::new();
         for producer in 0..self.producers {
             let sum: u64 = state.made[producer].iter().sum();
             let free = sum < state.known[producer] + self.capacity;
             let left = state.made[producer][producer] < self.items;
-            deeds.extend((free && left).then_some((producer, Deed::Produce)));
+            actions.extend((free && left).then_some((producer, LocalAction::Produce)));
         }
         for (lane, (consumed, there)) in state.lanes.iter().enumerate() {
             let next = there.contains(&(consumed + 1));
-            deeds.extend(next.then_some((self.producers, Deed::Consume(lane))));
+            actions.extend(next.then_some((self.producers, LocalAction::Consume(lane))));
         }
-        deeds
+        actions
     }
 
     fn act(
         &self,
         state: &mut State,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Body>,
     ) -> Result<String, String> {
         let mut send = |to, body| out.mail.push(Envelope { from: process, to, body });
-        match deed {
-            Deed::Produce => {
+        match action {
+            LocalAction::Produce => {
                 state.made[process][process] += 1;
                 let made = state.made[process][process];
                 send(self.producers, Body::Item(made));
@@ -98,7 +98,7 @@ impl Exchange for Naive {
                 others.for_each(|other| send(other, Body::Made(made)));
                 Ok(format!("produces item {made}"))
             }
-            Deed::Consume(lane) => {
+            LocalAction::Consume(lane) => {
                 let (consumed, there) = &mut state.lanes[lane];
                 *consumed += 1;
                 there.remove(consumed);

@@ -2,7 +2,7 @@
 
 use doorway_core::buffer::{Consumer, Message, Producer};
 
-use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
+use crate::problems::exchange::{Envelope, Exchange, Faults, LocalAction, Outgoing};
 
 /// The producer's number among the processes.
 const PRODUCER: usize = 0;
@@ -89,53 +89,53 @@ impl Exchange for Pair {
         (Sides { producer, consumer: Consumer::new(self.capacity) }, Vec::new())
     }
 
-    fn deeds(&self, Sides { producer, consumer }: &Sides) -> Vec<(usize, Deed)> {
-        let mut deeds = Vec::new();
+    fn local_actions(&self, Sides { producer, consumer }: &Sides) -> Vec<(usize, LocalAction)> {
+        let mut actions = Vec::new();
         let Faults { again, crash, .. } = self.faults;
         if let Some(producer) = producer {
-            deeds.extend((producer.free() > 0).then_some((PRODUCER, Deed::Produce)));
+            actions.extend((producer.free() > 0).then_some((PRODUCER, LocalAction::Produce)));
             let open = producer.unconfirmed().next().is_some();
-            deeds.extend((again && open).then_some((PRODUCER, Deed::SendAgain)));
+            actions.extend((again && open).then_some((PRODUCER, LocalAction::SendAgain)));
         }
         let there = consumer.known_produced() > consumer.consumed();
-        deeds.extend(there.then_some((CONSUMER, Deed::Consume(0))));
-        deeds.extend(again.then_some((CONSUMER, Deed::SendAgain)));
+        actions.extend(there.then_some((CONSUMER, LocalAction::Consume(0))));
+        actions.extend(again.then_some((CONSUMER, LocalAction::SendAgain)));
         if crash {
-            deeds.extend([(PRODUCER, Deed::Crash), (CONSUMER, Deed::Crash)]);
+            actions.extend([(PRODUCER, LocalAction::Crash), (CONSUMER, LocalAction::Crash)]);
         }
-        deeds
+        actions
     }
 
     fn act(
         &self,
         sides: &mut Sides,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Message<u8>>,
     ) -> Result<String, String> {
         let Sides { producer, consumer } = sides;
-        Ok(match (process, deed, producer.as_mut()) {
-            (PRODUCER, Deed::Produce, Some(producer)) => {
+        Ok(match (process, action, producer.as_mut()) {
+            (PRODUCER, LocalAction::Produce, Some(producer)) => {
                 let number = producer.produced() + 1;
                 let item = producer.produce(contents(number, self.capacity));
                 out.mail.extend(item.ok().map(Self::to_consumer));
                 format!("produces item {number}")
             }
-            (PRODUCER, Deed::SendAgain, Some(producer)) => {
+            (PRODUCER, LocalAction::SendAgain, Some(producer)) => {
                 out.mail.extend(producer.unconfirmed().map(Self::to_consumer));
                 "sends again what is not known to be consumed".into()
             }
-            (CONSUMER, Deed::Consume(_), _) => {
+            (CONSUMER, LocalAction::Consume(_), _) => {
                 let number = consume(consumer, self.capacity)?;
                 out.mail.push(Self::to_producer(consumer.credit()));
                 format!("consumes item {number}")
             }
-            (CONSUMER, Deed::SendAgain, _) => {
+            (CONSUMER, LocalAction::SendAgain, _) => {
                 out.mail.push(Self::to_producer(consumer.credit()));
                 "sends its credit again".into()
             }
             // A new connection: both begin again with what was consumed, which was written down.
-            (_, Deed::Crash, survivor) => {
+            (_, LocalAction::Crash, survivor) => {
                 out.cut = true;
                 *consumer = Consumer::resume(self.capacity, consumer.consumed());
                 out.mail.push(Self::to_producer(consumer.credit()));

@@ -4,7 +4,7 @@
 use doorway_core::buffer::{Message, Producer};
 
 use super::pair::{Pair, Sides};
-use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
+use crate::problems::exchange::{Envelope, Exchange, Faults, LocalAction, Outgoing};
 
 /// A pair for each producer. Their capacities add up to that of the buffer.
 #[derive(Clone, Debug)]
@@ -48,44 +48,47 @@ impl Exchange for Split {
         (self.lanes.iter().map(|lane| lane.first().0).collect(), Vec::new())
     }
 
-    fn deeds(&self, state: &Vec<Sides>) -> Vec<(usize, Deed)> {
-        let mut deeds = Vec::new();
+    fn local_actions(&self, state: &Vec<Sides>) -> Vec<(usize, LocalAction)> {
+        let mut actions = Vec::new();
         for (lane, (pair, sides)) in self.lanes.iter().zip(state).enumerate() {
-            for (process, deed) in pair.deeds(sides) {
-                let deed =
-                    if matches!(deed, Deed::Consume(_)) { Deed::Consume(lane) } else { deed };
+            for (process, action) in pair.local_actions(sides) {
+                let action = if matches!(action, LocalAction::Consume(_)) {
+                    LocalAction::Consume(lane)
+                } else {
+                    action
+                };
                 // The consumer sends all credits again at once.
-                let first = lane == 0 || process == 0 || deed != Deed::SendAgain;
-                deeds.extend(first.then_some((self.outer(lane, process), deed)));
+                let first = lane == 0 || process == 0 || action != LocalAction::SendAgain;
+                actions.extend(first.then_some((self.outer(lane, process), action)));
             }
         }
-        deeds
+        actions
     }
 
     fn act(
         &self,
         state: &mut Vec<Sides>,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Body>,
     ) -> Result<String, String> {
         let mut said = String::new();
-        let lanes = match deed {
-            Deed::Consume(lane) => lane..lane + 1,
+        let lanes = match action {
+            LocalAction::Consume(lane) => lane..lane + 1,
             _ if process < self.lanes.len() => process..process + 1,
             _ => 0..self.lanes.len(),
         };
         for lane in lanes {
             let inner = usize::from(process == self.lanes.len());
             let mut mail = Outgoing { mail: Vec::new(), cut: false };
-            said = self.lanes[lane].act(&mut state[lane], inner, deed, &mut mail)?;
+            said = self.lanes[lane].act(&mut state[lane], inner, action, &mut mail)?;
             out.mail.extend(mail.mail.into_iter().map(|Envelope { from, to, body }| Envelope {
                 from: self.outer(lane, from),
                 to: self.outer(lane, to),
                 body: (lane, body),
             }));
         }
-        if let Deed::Consume(lane) = deed {
+        if let LocalAction::Consume(lane) = action {
             said = format!("{said} of producer {}", lane + 1);
         }
         Ok(said)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use doorway_core::buffer::Consumer;
 
 use super::pair::{consume, contents, is_stale, period};
-use crate::problems::exchange::{Deed, Envelope, Exchange, Faults, Outgoing};
+use crate::problems::exchange::{Envelope, Exchange, Faults, LocalAction, Outgoing};
 
 /// Producers that pass a token on.
 #[derive(Clone, Copy, Debug)]
@@ -83,27 +83,27 @@ impl Exchange for Token {
         (State { members, consumer: Consumer::new(self.capacity), produced: 0 }, Vec::new())
     }
 
-    fn deeds(&self, state: &State) -> Vec<(usize, Deed)> {
-        let mut deeds = Vec::new();
+    fn local_actions(&self, state: &State) -> Vec<(usize, LocalAction)> {
+        let mut actions = Vec::new();
         for (number, member) in state.members.iter().enumerate() {
             let free = member.token.is_some_and(|made| made < member.consumed + self.capacity);
-            deeds.extend(free.then_some((number, Deed::Produce)));
+            actions.extend(free.then_some((number, LocalAction::Produce)));
             let passes = member.token.is_some() && self.producers > 1;
-            deeds.extend(passes.then_some((number, Deed::Pass)));
+            actions.extend(passes.then_some((number, LocalAction::Pass)));
             let again = self.faults.again && !member.unconfirmed.is_empty();
-            deeds.extend(again.then_some((number, Deed::SendAgain)));
+            actions.extend(again.then_some((number, LocalAction::SendAgain)));
         }
         let there = state.consumer.known_produced() > state.consumer.consumed();
-        deeds.extend(there.then_some((self.producers, Deed::Consume(0))));
-        deeds.extend(self.faults.again.then_some((self.producers, Deed::SendAgain)));
-        deeds
+        actions.extend(there.then_some((self.producers, LocalAction::Consume(0))));
+        actions.extend(self.faults.again.then_some((self.producers, LocalAction::SendAgain)));
+        actions
     }
 
     fn act(
         &self,
         state: &mut State,
         process: usize,
-        deed: Deed,
+        action: LocalAction,
         out: &mut Outgoing<Body>,
     ) -> Result<String, String> {
         let item = |number, item| Envelope {
@@ -111,29 +111,29 @@ impl Exchange for Token {
             to: self.producers,
             body: Body::Item(number, item),
         };
-        match (deed, state.members.get_mut(process)) {
-            (Deed::Produce, Some(Member { token: Some(made), unconfirmed, .. })) => {
+        match (action, state.members.get_mut(process)) {
+            (LocalAction::Produce, Some(Member { token: Some(made), unconfirmed, .. })) => {
                 *made += 1;
                 state.produced = *made;
                 unconfirmed.insert(*made, contents(*made, self.capacity));
                 out.mail.push(item(*made, contents(*made, self.capacity)));
                 Ok(format!("produces item {made}"))
             }
-            (Deed::Pass, Some(member)) => {
+            (LocalAction::Pass, Some(member)) => {
                 let made = member.token.take().ok_or("a token that is not there was passed")?;
                 let to = (process + 1) % self.producers;
                 out.mail.push(Envelope { from: process, to, body: Body::Token(made) });
                 Ok("passes the token on".into())
             }
-            (Deed::SendAgain, Some(member)) => {
+            (LocalAction::SendAgain, Some(member)) => {
                 out.mail.extend(member.unconfirmed.iter().map(|(number, it)| item(*number, *it)));
                 Ok("sends again what is not known to be consumed".into())
             }
-            (Deed::SendAgain, None) => {
+            (LocalAction::SendAgain, None) => {
                 self.credit(state, out);
                 Ok("sends its credit again".into())
             }
-            (Deed::Consume(_), None) => {
+            (LocalAction::Consume(_), None) => {
                 let number = consume(&mut state.consumer, self.capacity)?;
                 self.credit(state, out);
                 Ok(format!("consumes item {number}"))

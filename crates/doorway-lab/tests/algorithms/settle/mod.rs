@@ -24,7 +24,7 @@ mod late;
 mod pair;
 
 use crate::listed::listed;
-use doorway_lab::spoiled::{Spoil, Spoiled};
+use doorway_lab::spoiled::{Spoil, SpoiledAlgorithm};
 use pair::Pair;
 
 /// A group in which node i asks `asks[i]` times.
@@ -285,7 +285,7 @@ struct RankedNumbers;
 impl Spoil for RankedNumbers {
     type Of = RicartAgrawala;
 
-    fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<SpoiledAlgorithm<Self>>) {
         snapshot.rebase_with_gap(
             1,
             |_, _| {},
@@ -305,7 +305,7 @@ struct ForgottenMail;
 impl Spoil for ForgottenMail {
     type Of = RicartAgrawala;
 
-    fn settle(group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
+    fn settle(group: &Group, snapshot: &mut Snapshot<SpoiledAlgorithm<Self>>) {
         let nodes = snapshot.nodes.iter().map(|node| node.sound.clone()).collect();
         let mut silent = Snapshot { nodes, mail: Vec::new(), crashes: 0, withdrawals: false };
         RicartAgrawala::settle(group, &mut silent);
@@ -322,7 +322,7 @@ struct DroppedRequest;
 impl Spoil for DroppedRequest {
     type Of = SuzukiKasami;
 
-    fn settle(_group: &Group, snapshot: &mut Snapshot<Spoiled<Self>>) {
+    fn settle(_group: &Group, snapshot: &mut Snapshot<SpoiledAlgorithm<Self>>) {
         let first = |message: &_| matches!(message, suzuki_kasami::Message::Request(_, 1));
         snapshot.mail.retain(|mail| !first(&mail.message));
     }
@@ -333,9 +333,9 @@ fn wrong_ways_to_settle_are_found() {
     let case = Case::new(&[2, 2], Channel::Unordered);
     let nearest = || Nearest(&case, 3000);
     for (spoil, result) in [
-        ("ranked", nearest().run::<Spoiled<RankedNumbers>>()),
-        ("forgotten", nearest().run::<Spoiled<ForgottenMail>>()),
-        ("dropped", nearest().run::<Spoiled<DroppedRequest>>()),
+        ("ranked", nearest().run::<SpoiledAlgorithm<RankedNumbers>>()),
+        ("forgotten", nearest().run::<SpoiledAlgorithm<ForgottenMail>>()),
+        ("dropped", nearest().run::<SpoiledAlgorithm<DroppedRequest>>()),
     ] {
         assert!(result.is_err(), "{spoil}");
     }
@@ -344,8 +344,8 @@ fn wrong_ways_to_settle_are_found() {
 /// The search meets a world in which a node waits for an answer to the dropped request.
 #[test]
 fn a_violation_that_only_settling_causes_is_not_reported_as_one() {
-    let world =
-        Case::new(&[FOREVER, FOREVER], Channel::Unordered).world::<Spoiled<DroppedRequest>>();
+    let world = Case::new(&[FOREVER, FOREVER], Channel::Unordered)
+        .world::<SpoiledAlgorithm<DroppedRequest>>();
     let report = Check::new(&world, 1000).run();
     assert_eq!(report.verdict, Verdict::Unconfirmed { steps: 1 });
 }

@@ -20,7 +20,7 @@ use doorway_lab::watch::{Event, NotedMessage, Outgoing, Watch, watch_of};
 use doorway_lab::{AnyAlgorithm, ChannelPosition, Letter, Violation, World};
 
 use crate::watching::{search, world};
-use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
+use doorway_lab::spoiled::{Sends, Spoil, SpoiledAlgorithm};
 
 #[track_caller]
 fn holds(verdict: &Verdict) {
@@ -202,7 +202,7 @@ impl Spoil for TwoTokens {
 
 #[test]
 fn a_second_token_is_noticed() {
-    let spoiled = AnyAlgorithm::of::<Spoiled<TwoTokens>>().watched::<Tokens>();
+    let spoiled = AnyAlgorithm::of::<SpoiledAlgorithm<TwoTokens>>().watched::<Tokens>();
     let first = world(spoiled, &Shape::default(), &[1, 1, 1]);
     broken(&search(&first, one_token), "has -1 tokens");
 }

@@ -5,7 +5,7 @@ use doorway_core::algorithms::raymond_k::{self, RaymondK};
 use doorway_core::{Group, NodeId, Phase, Shape, Start};
 use doorway_lab::check::Verdict;
 use doorway_lab::flaws::served;
-use doorway_lab::spoiled::{Spoil, Spoiled};
+use doorway_lab::spoiled::{Spoil, SpoiledAlgorithm};
 use doorway_lab::watch::{Event, Outgoing, Watch, watch_of};
 use doorway_lab::{AnyAlgorithm, World};
 
@@ -111,7 +111,7 @@ impl Spoil for UnlearnedNumbers {
 fn more_requests_than_claimed_are_served_while_another_waits() {
     let sets: &[&[u32]] = &[&[1, 2, 3], &[2, 3, 4], &[1, 3, 4], &[1, 2, 4]];
     let asks = [2, 2, 2, 0];
-    let printed = served::world::<Spoiled<UnlearnedNumbers>>(sets, &asks);
+    let printed = served::world::<SpoiledAlgorithm<UnlearnedNumbers>>(sets, &asks);
     let printed = search(&printed, served::at_most::<2>);
     let repaired = search(&served::world::<Maekawa>(sets, &asks), served::at_most::<2>);
     for found in [printed, repaired] {
@@ -132,7 +132,7 @@ fn nodes_that_receive_no_requests_overtake_without_bound_unless_locked_carries_n
         ([0, 3, 3, 3], served::at_most::<6>, served::at_most::<5>),
     ];
     for (asks, enough, too_few) in claims {
-        let printed = || served::world::<Spoiled<UnlearnedNumbers>>(star, &asks);
+        let printed = || served::world::<SpoiledAlgorithm<UnlearnedNumbers>>(star, &asks);
         holds(&search(&printed(), enough));
         broken(&search(&printed(), too_few), "were served");
         holds(&search(&served::world::<Maekawa>(star, &asks), served::at_most::<3>));

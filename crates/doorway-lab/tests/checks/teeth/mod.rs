@@ -1,7 +1,7 @@
 //! The checker finds every flaw that is made on purpose, with the property that it breaks, and does
 //! not report behaviour that only looks wrong.
 
-mod desk;
+mod coordinator;
 mod spoils;
 
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use doorway_lab::check::{Check, Property, Report, SearchTargets, Verdict};
 use doorway_lab::{AnyAlgorithm, Choice, FOREVER, Limits, Violation, World};
 
 use crate::verdicts;
-use desk::{Desk, Fair, Greedy, LastFirst};
+use coordinator::{Coordinator, Fair, Greedy, LastFirst};
 use doorway_lab::flaws::any_reply::AnyReply;
-use doorway_lab::spoiled::Spoiled;
+use doorway_lab::spoiled::SpoiledAlgorithm;
 use spoils::{
     DroppedDeferral, EarlyEntry, ForgottenClock, ForgottenRequest, LostRelease, PassedBy,
     TwoTokens, WrongNode,
@@ -58,18 +58,18 @@ fn bites(world: &World) -> (Property, usize) {
 
 #[test]
 fn broken_exclusion_is_found() {
-    let mut forgetful = world::<Spoiled<ForgottenClock>>(&[2, 1]);
+    let mut forgetful = world::<SpoiledAlgorithm<ForgottenClock>>(&[2, 1]);
     verdicts::holds(&forgetful);
     forgetful.limits_mut().forgetting = true;
     let two = Shape { permits: Some(2), ..Shape::default() };
     let found = [
         bites(&forgetful),
-        bites(&world::<Spoiled<EarlyEntry>>(&[1, 1, 1])),
-        bites(&shaped::<Spoiled<AnyReply>>(&two, &[2, 2, 1])),
+        bites(&world::<SpoiledAlgorithm<EarlyEntry>>(&[1, 1, 1])),
+        bites(&shaped::<SpoiledAlgorithm<AnyReply>>(&two, &[2, 2, 1])),
     ];
     assert_eq!(found, [7, 6, 13].map(|steps| (Property::Exclusion, steps)));
     // A second token is rejected by the node that still has the first one, so that is found first.
-    let doubled = world::<Spoiled<TwoTokens>>(&[1, 1, 1]);
+    let doubled = world::<SpoiledAlgorithm<TwoTokens>>(&[1, 1, 1]);
     assert_eq!(bites(&doubled), (Property::Refusal, 3));
     assert_eq!(verdicts::together(&doubled), Some(5));
 }
@@ -77,9 +77,9 @@ fn broken_exclusion_is_found() {
 #[test]
 fn deadlocks_are_found() {
     let found = [
-        bites(&world::<Spoiled<DroppedDeferral>>(&[1, 1])),
-        bites(&world::<Spoiled<LostRelease>>(&[0, 1, 1])),
-        bites(&world::<Spoiled<ForgottenRequest>>(&[1, 1])),
+        bites(&world::<SpoiledAlgorithm<DroppedDeferral>>(&[1, 1])),
+        bites(&world::<SpoiledAlgorithm<LostRelease>>(&[0, 1, 1])),
+        bites(&world::<SpoiledAlgorithm<ForgottenRequest>>(&[1, 1])),
     ];
     assert_eq!(found, [6, 6, 2].map(|steps| (Property::Stuck, steps)));
 }
@@ -112,17 +112,17 @@ fn starves(world: &World) -> NodeId {
 
 #[test]
 fn starvation_is_found() {
-    assert_eq!(starves(&world::<Spoiled<PassedBy>>(&[1, 1, 1])), NodeId(1));
-    assert_eq!(starves(&world::<Desk<Greedy>>(&[FOREVER, 1])), NodeId(1));
+    assert_eq!(starves(&world::<SpoiledAlgorithm<PassedBy>>(&[1, 1, 1])), NodeId(1));
+    assert_eq!(starves(&world::<Coordinator<Greedy>>(&[FOREVER, 1])), NodeId(1));
     // Any two of three clients can keep the third one out. This one is found first.
-    let stack = world::<Desk<LastFirst>>(&[0, FOREVER, FOREVER, FOREVER]);
+    let stack = world::<Coordinator<LastFirst>>(&[0, FOREVER, FOREVER, FOREVER]);
     assert_eq!(starves(&stack), NodeId(2));
 }
 
 #[test]
 fn flaws_of_a_driver_are_found() {
     // A message to one node arrives at another.
-    assert_eq!(bites(&world::<Spoiled<WrongNode>>(&[1, 1, 1])), (Property::Refusal, 3));
+    assert_eq!(bites(&world::<SpoiledAlgorithm<WrongNode>>(&[1, 1, 1])), (Property::Refusal, 3));
     // A channel is declared to be FIFO and is not.
     assert_eq!(verdict(&world::<Maekawa>(&[1, 1, 1])), Verdict::Holds);
     let unordered = over::<Maekawa>(Channel::Unordered, &Shape::default(), &[1, 1, 1]);
@@ -142,7 +142,7 @@ fn an_unfair_schedule_is_not_starvation() {
     let often = [FOREVER; 3];
     assert_eq!(overtaken::<LeLann>(&often), Some(2));
     assert_eq!(overtaken::<Central>(&often), None);
-    assert_eq!(overtaken::<Desk<Fair>>(&often), None);
+    assert_eq!(overtaken::<Coordinator<Fair>>(&often), None);
     assert_eq!(overtaken::<NaimiTrehel>(&often), None);
     assert_eq!(overtaken::<RaymondTree>(&often), None);
 }

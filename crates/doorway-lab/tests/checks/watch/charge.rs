@@ -10,7 +10,7 @@ use doorway_lab::{AnyAlgorithm, World};
 
 use super::{asks, complaint, sound, steps};
 use crate::watching::{search, world};
-use doorway_lab::spoiled::{Sends, Spoil, Spoiled};
+use doorway_lab::spoiled::{Sends, Spoil, SpoiledAlgorithm};
 
 fn charged<A: Algorithm>(shape: &Shape, asks: &[u32]) -> World {
     world(AnyAlgorithm::of::<A>().watched::<Charges>(), shape, asks)
@@ -104,6 +104,6 @@ fn complains<A: Algorithm>(word: &str) {
 
 #[test]
 fn a_cost_outside_the_claim_is_found() {
-    complains::<Spoiled<Chatty>>("above the claimed");
-    complains::<Spoiled<Laconic>>("below the claimed");
+    complains::<SpoiledAlgorithm<Chatty>>("above the claimed");
+    complains::<SpoiledAlgorithm<Laconic>>("below the claimed");
 }

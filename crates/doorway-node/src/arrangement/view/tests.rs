@@ -175,7 +175,7 @@ fn a_tree_by_hand_keeps_its_order_when_members_are_absent() {
     assert_eq!(found("acde"), "aaca", "c and e move to a");
     assert_eq!(found("ade"), "aaa");
     assert_eq!(found("cde"), "ccc", "c takes the place of the root");
-    assert_eq!(found("xcde"), "cccc", "x is not in the tree, so it is no root");
+    assert_eq!(found("xcde"), "cccc", "x is not in the tree, so it is not the root");
     assert_eq!(found("xy"), "xx");
 }
 
@@ -218,11 +218,11 @@ fn a_fixed_list_of_members_has_to_fit() {
         checked.map_err(|error| error.to_string())
     };
     let central = rule("central", 1, &[("coordinator", "d")]);
-    let said = "the coordinator `d` is no member; the members are a, b, c";
+    let said = "the coordinator `d` is not a member; the members are a, b, c";
     assert_eq!(why(&central, "abc"), Err(said.to_owned()));
     assert_eq!(why(&central, "abcd"), Ok(()));
     let weights = rule("weighted-majority", 1, &[("weights", "a=1, z=1")]);
-    assert_eq!(why(&weights, "ab"), Err("`z` is no member; the members are a, b".to_owned()));
+    assert_eq!(why(&weights, "ab"), Err("`z` is not a member; the members are a, b".to_owned()));
     let tree = rule("raymond-tree", 1, &[("tree", "b=a")]);
     assert_eq!(why(&tree, "abc"), Err("`c` is not in the tree; add c=PARENT".to_owned()));
     let sets = rule("maekawa", 1, &[("quorums", "a=a,b; b=b")]);

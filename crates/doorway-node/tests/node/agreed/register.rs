@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doorway_node::members::{
     Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, RuleTables,
-    SeatId, StoreHealth, Unsure, ViewStore,
+    SeatId, StoreHealth, UnknownOutcome, ViewStore,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -107,12 +107,12 @@ impl ViewStore for RegisterStore {
         self.rules.subscribe()
     }
 
-    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, Unsure>> {
+    fn put(&self, command: Command) -> BoxedFuture<'_, Result<Answer, UnknownOutcome>> {
         Box::pin(async move {
             sleep(Duration::from_millis(2)).await;
             if self.is_cut() {
                 sleep(Duration::from_millis(300)).await;
-                return Err(Unsure("the register is out of reach".to_owned()));
+                return Err(UnknownOutcome("the register is out of reach".to_owned()));
             }
             Ok(self.register.apply(&command))
         })

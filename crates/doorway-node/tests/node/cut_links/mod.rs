@@ -125,7 +125,7 @@ async fn locks_are_passed_on_over_connections_that_break() {
     }
     // Each message has arrived exactly once, and the first view is still running.
     until("all has arrived", || messages(&nodes).0 == messages(&nodes).1).await;
-    assert!(nodes.iter().all(|node| node.counters().view == view), "a cut is no restart");
+    assert!(nodes.iter().all(|node| node.counters().view == view), "a cut is not a restart");
     println!("{amid} entries, and (cut, late, mute) were {:?}", done());
     assert!(amid > 1000, "there was no load: {amid} entries");
     assert_fair(&book);

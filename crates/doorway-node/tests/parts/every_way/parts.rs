@@ -5,7 +5,9 @@ use std::hash::Hash;
 use std::rc::Rc;
 
 use doorway_core::{Algorithm, NodeId, Start};
-use doorway_node::locks::{ClientId, Lock, LockEffects, Machine, Payload, Rule, TypedMachine};
+use doorway_node::locks::{
+    AlgorithmMachine, ClientId, Lock, LockEffects, Payload, Rule, TypedMachine,
+};
 use rustc_hash::FxHashMap;
 
 use super::{Client, Event};
@@ -40,7 +42,7 @@ impl<A: Algorithm> Node<A> {
     }
 
     fn wanted(&self) -> bool {
-        self.lock.machine().is_some_and(Machine::wanted)
+        self.lock.machine().is_some_and(AlgorithmMachine::wanted)
     }
 }
 

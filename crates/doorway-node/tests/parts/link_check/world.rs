@@ -261,7 +261,7 @@ impl World {
                     Wire::Data(number, received, message.to_vec())
                 }
                 Frame::Ack(received) => Wire::Ack(received),
-                other => unreachable!("{other:?} is no frame of an outbox"),
+                other => unreachable!("{other:?} is not a frame of an outbox"),
             });
         }
     }

@@ -37,7 +37,7 @@ fn other_rules_begin_with_a_view() {
     let change = Command::Rules { number: number + 1, rules: long };
     assert!(refused(state.apply(&change)).to_string().contains("at most 32768 are allowed"));
     assert_eq!(*state.rules, next, "nothing has changed");
-    // Who does not know the rules cannot join.
+    // A process that cannot run the rules cannot join.
     let stranger = Command::Join { seat: SeatId(1), nonce: 1, rules: first };
     assert_eq!(refused(state.apply(&stranger)), RecordError::OtherRules);
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId, Start};
-use doorway_node::locks::{Begin, Fault, Machine, Rule, Sends, TypedMachine};
+use doorway_node::locks::{AlgorithmMachine, Begin, Fault, Rule, Sends, TypedMachine};
 use serde::{Deserialize, Serialize};
 
 /// The rule of an algorithm of the core.
@@ -109,7 +109,7 @@ impl Rash {
     }
 }
 
-impl Machine for Rash {
+impl AlgorithmMachine for Rash {
     fn acquire(&mut self, group: &Group, mode: Mode, out: &mut Sends) -> Result<bool, Fault> {
         self.again = self.member.waiting().is_some();
         if self.again {
@@ -176,7 +176,7 @@ impl Machine for Rash {
         String::new()
     }
 
-    fn boxed(&self) -> Box<dyn Machine> {
+    fn boxed(&self) -> Box<dyn AlgorithmMachine> {
         Box::new(self.clone())
     }
 

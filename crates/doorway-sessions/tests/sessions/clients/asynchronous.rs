@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use doorway_client::{Client, Endpoint, Endpoints, Error, Lost, State};
+use doorway_client::{Client, Endpoint, Endpoints, Error, LostGrant, State};
 use tokio::time::timeout;
 
 use super::host::Host;
@@ -103,7 +103,7 @@ async fn tasks_share_a_client() {
 async fn a_grant_is_lost_when_the_node_is_silent() {
     let host = Host::unix(Duration::from_secs(3));
     let client = client(&host).await;
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<Lost>();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<LostGrant>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().await.unwrap();
     until_async("heartbeats", async || host.heartbeats() > 0).await;
@@ -124,7 +124,7 @@ fn requests_are_refused_after_the_runtime_has_ended() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
     let client = first.block_on(client(&host));
-    let (tell, told) = mpsc::channel::<Lost>();
+    let (tell, told) = mpsc::channel::<LostGrant>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = first.block_on(client.acquire("a").enter()).unwrap();
     let waits = client.clone();

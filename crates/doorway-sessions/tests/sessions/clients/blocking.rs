@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use doorway_client::blocking::Client;
-use doorway_client::{Endpoint, Endpoints, Error, Lost, ReleaseError, State};
+use doorway_client::{Endpoint, Endpoints, Error, LostGrant, ReleaseError, State};
 
 use super::host::Host;
 use super::{LONG, options, until};
@@ -98,7 +98,7 @@ fn lock_all_takes_locks_in_the_order_of_their_names() {
 fn a_grant_becomes_unsure_and_then_lost_when_the_node_is_silent() {
     let host = Host::unix(Duration::from_secs(3));
     let client = client(&host);
-    let (tell, told) = mpsc::channel::<Lost>();
+    let (tell, told) = mpsc::channel::<LostGrant>();
     client.on_lost(move |lost| tell.send(lost.clone()).unwrap());
     let grant = client.acquire("a").enter().unwrap();
     until("heartbeats", || host.heartbeats() > 0);

@@ -104,7 +104,7 @@ fn what_a_lease_holds_is_lost_when_its_time_is_over() {
     let (_, out) = node.call(0, with("a", 11, true));
     let ask = asked(&out).unwrap();
     node.grant(1500, ask, 1);
-    // The grant is no heartbeat.
+    // The grant is not a heartbeat.
     assert_eq!(released(&node.pass(2000 + GRACE - 1)), []);
     assert_eq!(released(&node.pass(2500 + GRACE)), [ask]);
     assert!(node.sessions.is_clean() && node.ledger.is_empty());

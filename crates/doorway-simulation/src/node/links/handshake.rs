@@ -54,8 +54,8 @@ impl Node {
                 }
                 (false, true) => {
                     let open = link.as_ref().is_some_and(|link| link.inbox.is_open());
-                    if let Some(talk) = link.take().and_then(|link| link.current) {
-                        context.close(talk.wire, talk.side);
+                    if let Some(connection) = link.take().and_then(|link| link.current) {
+                        context.close(connection.wire, connection.side);
                     }
                     if open {
                         self.unlinked(context, peer);
@@ -197,8 +197,8 @@ impl Node {
         let me = process.group.incarnation;
         let Some(link) = process.group.links[peer].as_mut() else { return false };
         let me = me.of_link(link.number);
-        let Some(talk) = &mut link.current else { return false };
-        let number = talk.number;
+        let Some(connection) = &mut link.current else { return false };
+        let number = connection.number;
         if !link.inbox.resume(number, theirs.incarnation) {
             return false;
         }
@@ -207,9 +207,9 @@ impl Node {
             context.violate(format!("n{} and n{peer}: {error}", self.id));
             return false;
         }
-        talk.stage = Stage::Up;
+        connection.stage = Stage::Up;
         link.failed = 0;
-        let (wire, side) = (talk.wire, talk.side);
+        let (wire, side) = (connection.wire, connection.side);
         let mut bytes = Vec::new();
         link.outbox.heartbeat(number, &mut bytes);
         log!(context, "n{} link to n{peer} up", self.id);
@@ -226,8 +226,9 @@ impl Node {
     pub(in crate::node) fn late(&mut self, context: &mut Context, wire: Wire) {
         let Some(process) = &self.process else { return };
         let peer = process.group.links.iter().position(|link| {
-            let talk = link.as_ref().and_then(|link| link.current.as_ref());
-            talk.is_some_and(|talk| talk.wire == wire && talk.stage != Stage::Up)
+            let connection = link.as_ref().and_then(|link| link.current.as_ref());
+            connection
+                .is_some_and(|connection| connection.wire == wire && connection.stage != Stage::Up)
         });
         if let Some(peer) = peer {
             self.link_ended(context, wire, peer);

@@ -68,7 +68,7 @@ impl Link {
     }
 
     fn is_up(&self) -> bool {
-        self.current.as_ref().is_some_and(|talk| talk.stage == Stage::Up)
+        self.current.as_ref().is_some_and(|connection| connection.stage == Stage::Up)
     }
 }
 
@@ -87,9 +87,9 @@ impl Node {
     ) {
         let known =
             self.link(peer).and_then(|link| link.current.as_mut()).filter(|it| it.wire == wire);
-        if let Some(talk) = known {
-            talk.decoder.room().extend_from_slice(bytes);
-            talk.heard = true;
+        if let Some(connection) = known {
+            connection.decoder.room().extend_from_slice(bytes);
+            connection.heard = true;
         } else {
             // A caller: its hello comes first, in one piece or in several.
             let Some(process) = &mut self.process else { return };
@@ -97,23 +97,23 @@ impl Node {
             decoder.room().extend_from_slice(bytes);
             return self.called(context, wire, peer);
         }
-        if !self.talk(context, peer) {
+        if !self.handle_received(context, peer) {
             self.link_ended(context, wire, peer);
         }
         self.settle(context);
     }
 
     /// Handle what has come on the current connection. False if the connection must end.
-    fn talk(&mut self, context: &mut Context, peer: usize) -> bool {
+    fn handle_received(&mut self, context: &mut Context, peer: usize) -> bool {
         let stage =
             self.link(peer).and_then(|link| link.current.as_ref()).map(|it| it.stage.clone());
         match stage {
             None => false,
             Some(Stage::Dialled) => {
-                let Some(talk) = self.link(peer).and_then(|it| it.current.as_mut()) else {
+                let Some(connection) = self.link(peer).and_then(|it| it.current.as_mut()) else {
                     return false;
                 };
-                let theirs = match talk.decoder.frame() {
+                let theirs = match connection.decoder.frame() {
                     Ok(None) => return true,
                     Ok(Some(Frame::Hello(hello))) => hello,
                     _ => return false,
@@ -136,9 +136,9 @@ impl Node {
         let mut fine = true;
         while fine {
             let Some(link) = self.link(peer) else { return false };
-            let Some(talk) = &mut link.current else { return false };
-            let number = talk.number;
-            let message = match talk.decoder.frame() {
+            let Some(connection) = &mut link.current else { return false };
+            let number = connection.number;
+            let message = match connection.decoder.frame() {
                 Ok(None) => break,
                 Ok(Some(Frame::Ack(received))) => {
                     has = Some(received);
@@ -202,12 +202,12 @@ impl Node {
         let Some(process) = &mut self.process else { return };
         process.group.callers.remove(&wire);
         let Some(link) = self.link(peer) else { return };
-        if link.current.as_ref().is_none_or(|talk| talk.wire != wire) {
+        if link.current.as_ref().is_none_or(|connection| connection.wire != wire) {
             return;
         }
-        let Some(talk) = link.current.take() else { return };
-        let current = link.inbox.close(talk.number);
-        context.close(wire, talk.side);
+        let Some(connection) = link.current.take() else { return };
+        let current = link.inbox.close(connection.number);
+        context.close(wire, connection.side);
         if current {
             log!(context, "n{} link to n{peer} down", self.id);
             self.unlinked(context, peer);
@@ -219,10 +219,15 @@ impl Node {
     /// A heartbeat is due. A peer that is silent for too long is given up.
     pub(in crate::node) fn beat(&mut self, context: &mut Context, peer: usize, number: u64) {
         let Some(link) = self.link(peer) else { return };
-        let Some(talk) = link.current.as_mut().filter(|talk| talk.number == number) else { return };
-        let (wire, side) = (talk.wire, talk.side);
-        talk.silent = if std::mem::take(&mut talk.heard) { 0 } else { talk.silent + 1 };
-        if talk.silent >= SILENT {
+        let Some(connection) =
+            link.current.as_mut().filter(|connection| connection.number == number)
+        else {
+            return;
+        };
+        let (wire, side) = (connection.wire, connection.side);
+        connection.silent =
+            if std::mem::take(&mut connection.heard) { 0 } else { connection.silent + 1 };
+        if connection.silent >= SILENT {
             return self.link_ended(context, wire, peer);
         }
         let mut bytes = Vec::new();
@@ -238,14 +243,14 @@ impl Node {
     pub(in crate::node) fn write_links(&mut self, context: &mut Context) {
         let Some(process) = &mut self.process else { return };
         for link in process.group.links.iter_mut().flatten().filter(|link| link.is_up()) {
-            let Some(talk) = &link.current else { continue };
+            let Some(connection) = &link.current else { continue };
             loop {
                 let mut bytes = Vec::new();
-                link.outbox.fill(talk.number, CHUNK, &mut bytes);
+                link.outbox.fill(connection.number, CHUNK, &mut bytes);
                 if bytes.is_empty() {
                     break;
                 }
-                context.send(talk.wire, talk.side, bytes);
+                context.send(connection.wire, connection.side, bytes);
             }
         }
     }

@@ -22,8 +22,8 @@ use crate::service::query::Query;
 /// Without a file the command prints the rules on which the group has agreed, as `[[lock]]` tables
 /// of a settings file. With a file it reads the `[[lock]]` tables and `algorithm` of that file,
 /// shows how they differ from the rules of the group, and asks. The group then begins a view with
-/// the new rules at all members at once. Who holds a lock keeps it, and who waits for one goes on
-/// waiting.
+/// the new rules at all members at once. A client that holds a lock keeps it, and a client that
+/// waits goes on waiting.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A file with all rules, for example the settings of a node

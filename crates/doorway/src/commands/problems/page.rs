@@ -141,7 +141,7 @@ fn pace(out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(out.write_all(OVER_A_LINK.as_bytes())?)
 }
 
-/// Where the buffer is measured over a link: a measurement is no part of a page that is generated.
+/// Where the buffer is measured over a link: a measurement does not belong on a generated page.
 const OVER_A_LINK: &str = "
 ## Over a real link
 

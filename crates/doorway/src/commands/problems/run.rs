@@ -105,7 +105,7 @@ fn walk(buffer: &Buffer, seed: u64, steps: usize) -> anyhow::Result<Outcome> {
     };
     let acts = |text: &str| {
         count(&|what| match what {
-            EventKind::Act(deed) => deed.starts_with(text),
+            EventKind::Act(action) => action.starts_with(text),
             _ => false,
         })
     };

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use doorway_threads::algorithms::{ALL, Entry, Task, with};
-use doorway_threads::check::{Alone, Report, alone};
+use doorway_threads::check::{Report, SoloAccesses, alone};
 use doorway_threads::{Algorithm, Bypass, Info, Since};
 use indicatif::HumanCount;
 
@@ -96,7 +96,7 @@ fn line(out: &mut dyn Write, cells: &[String]) -> anyhow::Result<()> {
 /// What was found for one number of processes.
 struct SizeFinding {
     report: Report,
-    alone: Option<Alone>,
+    alone: Option<SoloAccesses>,
 }
 
 impl SizeFinding {
@@ -148,9 +148,9 @@ impl SizeFinding {
 struct Solo(usize);
 
 impl Task for Solo {
-    type Output = Alone;
+    type Output = SoloAccesses;
 
-    fn run<A: Algorithm>(self) -> Alone {
+    fn run<A: Algorithm>(self) -> SoloAccesses {
         alone::<A>(self.0)
     }
 }

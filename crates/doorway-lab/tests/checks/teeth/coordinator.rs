@@ -38,18 +38,18 @@ impl Manners for Greedy {
 }
 
 /// Node 1 is the coordinator.
-const DESK: NodeId = NodeId(0);
+const COORDINATOR: NodeId = NodeId(0);
 
 /// The state of one node; only that of the coordinator changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Desk<M> {
+pub(crate) struct Coordinator<M> {
     me: NodeId,
     busy: bool,
     queue: Vec<NodeId>,
     manners: PhantomData<M>,
 }
 
-impl<M: Manners> Desk<M> {
+impl<M: Manners> Coordinator<M> {
     fn serve(&mut self, out: &mut Effects<Message>) {
         if self.busy || self.queue.is_empty() {
             return;
@@ -57,11 +57,11 @@ impl<M: Manners> Desk<M> {
         let at = if M::LAST_FIRST { self.queue.len() - 1 } else { 0 };
         let next = self.queue.remove(at);
         self.busy = true;
-        if next == DESK { out.enter() } else { out.send(next, Message::Grant) }
+        if next == COORDINATOR { out.enter() } else { out.send(next, Message::Grant) }
     }
 }
 
-impl<M: Manners> Algorithm for Desk<M> {
+impl<M: Manners> Algorithm for Coordinator<M> {
     type Message = Message;
 
     const INFO: Info = Central::INFO;
@@ -71,14 +71,14 @@ impl<M: Manners> Algorithm for Desk<M> {
     }
 
     fn acquire(&mut self, _group: &Group, _mode: Mode, out: &mut Effects<Message>) {
-        if self.me != DESK {
-            return out.send(DESK, Message::Request);
+        if self.me != COORDINATOR {
+            return out.send(COORDINATOR, Message::Request);
         }
         if M::GREEDY && !self.busy {
             self.busy = true;
             return out.enter();
         }
-        self.queue.push(DESK);
+        self.queue.push(COORDINATOR);
         self.serve(out);
     }
 
@@ -92,8 +92,8 @@ impl<M: Manners> Algorithm for Desk<M> {
     }
 
     fn release(&mut self, _group: &Group, out: &mut Effects<Message>) {
-        if self.me != DESK {
-            return out.send(DESK, Message::Release);
+        if self.me != COORDINATOR {
+            return out.send(COORDINATOR, Message::Release);
         }
         self.busy = false;
         if !M::GREEDY {
