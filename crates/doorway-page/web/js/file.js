@@ -45,7 +45,7 @@ export function fileHome(atlas) {
     const took = edge.mail === undefined ? undefined : moment.ids[edge.mail];
     const kept = new Set([...ids, took]);
     story.steps.push({
-      do: wanted, node: edge.node, took, entered: edge.entered, print: 0,
+      do: wanted, node: edge.node, took, entered: edge.entered, print: null,
       sends: (edge.sends ?? []).map(([to, text], place) => ({ id: fresh[place], to, text: texts[text] })),
       lost: edge.violation === undefined ? [...moment.ids, ...fresh].filter((id) => !kept.has(id)) : [],
       violation: violations[edge.violation], state: states[edge.state], ...causes[edge.cause],
