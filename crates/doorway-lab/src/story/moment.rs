@@ -135,11 +135,12 @@ impl Moment {
         let mut views = Vec::new();
         for (to, letter) in &step.sends {
             let member = self.world.nodes().member(node);
-            let served = member.serves(&letter.body, node, *to);
-            let pays = served.map_or(cause, |served| self.request_of(served));
+            let customer = member.serves(&letter.body, node, *to);
+            let pays = customer.map_or(cause, |customer| self.request_of(customer));
             self.flights.insert(letter.id, Flight { pays, sent: self.taken });
             let text = format!("{:?}", letter.body);
-            views.push(SendView { id: letter.id, to: shown(*to), text, pays });
+            let serves = customer.map(shown);
+            views.push(SendView { id: letter.id, to: shown(*to), text, pays, serves });
         }
         views
     }

@@ -170,7 +170,7 @@ fn add(trace: &Trace, step: &mut StepView, event: &Event, texts: &BTreeMap<u64, 
         EventKind::Send { id, to, message } => {
             say(format!("{name} sends {message} to {}", trace.name(*to)));
             let text = message.clone();
-            step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None });
+            step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None, serves: None });
         }
         EventKind::Receive { id } => {
             say(format!("{name} receives {}", message(id)));

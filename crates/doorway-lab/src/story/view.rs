@@ -119,6 +119,9 @@ pub struct SendView {
     /// The node whose request pays for it, and which request of that node, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays: Option<(u32, u32)>,
+    /// The node that the algorithm says it serves; if it names none, the cause decides who pays.
+    #[serde(skip)]
+    pub serves: Option<u32>,
 }
 
 /// One step.

@@ -1,6 +1,7 @@
 //! What leaves the page: files, the atlas, the link; and what comes in: recordings.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use doorway_core::Shape;
 use doorway_lab::diagram::{self, Format};
@@ -8,6 +9,7 @@ use doorway_lab::simulate;
 use doorway_lab::story::{Pick, StopCondition, Story};
 use doorway_lab::{Trace, script};
 use doorway_page::server::First;
+use serde_json::json;
 
 use crate::Stage;
 use crate::driver::Look;
@@ -66,19 +68,49 @@ fn a_story_is_exported_in_every_format() {
     assert_eq!(stage.browser.wrong_in_any_theme("export"), [""; 0]);
 }
 
+/// How many atlases have been written, so that each has a file of its own.
+static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// Write the atlas of the story on screen to a file, and open the file in the window.
+fn open_atlas(stage: &Stage) {
+    let html = exported(stage, "atlas");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/page");
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let name = format!("atlas-{}-{number}.html", std::process::id());
+    let path = folder.canonicalize().expect("the folder is there").join(name);
+    std::fs::write(&path, &html).expect("the file can be written");
+    stage.browser.go(&format!("file://{}", path.display()));
+    stage.ready();
+    assert_eq!(stage.browser.run("return doorwayLab.home.name"), "file");
+    std::fs::remove_file(path).expect("the file is there");
+}
+
+/// Compare the story on screen with the one that Rust tells. Returns how many steps it has.
+fn told_as_by_rust(stage: &Stage, group: &str) -> usize {
+    let told = stage.browser.run(
+        "return doorwayLab.story.steps.map(({ do: word, node, state, entered, sends, rules }) => \
+         [word, node, state.phase, Boolean(entered), rules, \
+          (sends ?? []).map(({ to, pays }) => [to, pays ?? null])])",
+    );
+    let mut story = Story::begin(group).expect("the group is known");
+    for (step, number) in told.as_array().expect("a list").iter().zip(1..) {
+        let word = step[0].as_str().expect("a word");
+        let rust = story.step(word).unwrap_or_else(|why| panic!("{group}, {told}: {why}"));
+        let sends: Vec<_> = rust.sends.iter().map(|send| (send.to, send.pays)).collect();
+        let (node, phase, entered) = (rust.node, rust.state.phase, rust.entered);
+        let same = json!([word, node, phase, entered, rust.rules, sends]);
+        assert_eq!(*step, same, "{group}, step {number}");
+    }
+    story.len()
+}
+
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit(RUN);
-    let html = exported(&stage, "atlas");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/page");
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.canonicalize().unwrap().join("atlas.html");
-    std::fs::write(&path, &html).unwrap();
-    stage.browser.go(&format!("file://{}", path.display()));
-    stage.ready();
-    assert_eq!(stage.browser.run("return doorwayLab.home.name"), "file");
+    open_atlas(&stage);
     // Choose by key, go back, choose another way; then let it run.
     stage.browser.press(&["1", "1"]);
     stage.until(2);
@@ -88,25 +120,53 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
     stage.until(2);
     assert_eq!(stage.browser.run("return doorwayLab.branches.length"), 1);
     stage.browser.run("await doorwayLab.go('60')");
-    let words = stage.browser.run("return doorwayLab.story.words()");
-    let mut story = Story::begin("ricart-agrawala n=3").unwrap();
-    for (number, word) in
-        doorway_lab::story::words::split(words.as_str().unwrap()).unwrap().into_iter().enumerate()
-    {
-        let step = story.step(word).unwrap_or_else(|why| panic!("{words}: {why}"));
-        let told = stage.browser.run(&format!(
-            "const {{ node, state, entered, sends, rules }} = doorwayLab.story.steps[{number}]; \
-             return [node, state.phase, Boolean(entered), sends.length, rules]"
-        ));
-        let sends = step.sends.len();
-        let same =
-            serde_json::json!([step.node, step.state.phase, step.entered, sends, step.rules]);
-        assert_eq!(told, same, "step {number}, {word}");
-    }
-    assert!(story.len() >= 60, "{} steps", story.len());
+    assert!(told_as_by_rust(&stage, "ricart-agrawala n=3") >= 60);
+    let bills = stage.text(".cost tbody");
+    let done: Vec<&str> = bills.lines().filter(|row| row.ends_with("\tdone")).collect();
+    let paid = |row: &&str| row.split('\t').nth(1) == Some("4");
+    assert!(!done.is_empty() && done.iter().all(paid), "each costs 2(N-1) messages: {bills}");
     stage.browser.picture("atlas-1366");
     assert_eq!(stage.browser.wrong_in_any_theme("atlas"), [""; 0]);
     assert_eq!(stage.text("#alert"), "");
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+/// Groups whose messages are paid for in different ways: by the node that an answer serves, by the
+/// cause alone, and for a request that somebody else passes on.
+const PAID: [&str; 4] =
+    ["carvalho-roucairol n=3", "raymond-tree n=3", "naimi-trehel n=3", "maekawa-sequential n=3"];
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn an_atlas_charges_messages_as_the_server_does_and_its_links_open_at_both() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let server = stage.browser.run("return location.href").as_str().unwrap().to_owned();
+    let server = server.split('#').next().unwrap();
+    for group in PAID {
+        let place = format!("#/lab/{}/?at=0", group.replace(' ', "+"));
+        stage.browser.go(server);
+        stage.ready();
+        stage.visit(&place);
+        stage.browser.run("await doorwayLab.go('4')");
+        let link = stage.browser.run("return doorwayLab.address()");
+        let link = link.as_str().unwrap().to_owned();
+        assert!(link.contains("&w="), "the server's link notices changed code: {link}");
+        open_atlas(&stage);
+        stage.visit(&link);
+        stage.until(4);
+        assert_eq!(stage.text("#alert"), "", "{group}: the server's link opens in the atlas");
+        assert_eq!(told_as_by_rust(&stage, group), 4);
+        stage.browser.run("doorwayLab.pick = 'dice:7'; await doorwayLab.go('80')");
+        let steps = told_as_by_rust(&stage, group);
+        assert!(steps >= 84, "{group}: {steps} steps");
+        let link = stage.browser.run("return doorwayLab.address()");
+        let link = link.as_str().unwrap().to_owned();
+        stage.browser.go(server);
+        stage.ready();
+        stage.visit(&link);
+        stage.until(steps as u64);
+        assert_eq!(stage.text("#alert"), "", "{group}: the atlas's link opens at the server");
+    }
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
@@ -177,8 +237,8 @@ fn algorithms_are_compared_row_by_row() {
         .browser
         .run("return doorwayLab.story.steps.slice(0, 200).map((it) => [it.node, it.say ?? null])");
     let wanted: Vec<_> =
-        shown.steps.iter().take(200).map(|step| serde_json::json!([step.node, step.say])).collect();
-    assert_eq!(steps, serde_json::json!(wanted));
+        shown.steps.iter().take(200).map(|step| json!([step.node, step.say])).collect();
+    assert_eq!(steps, json!(wanted));
     let title = stage.text(".story");
     assert!(title.starts_with(&format!("{name} n=7, seed 1")), "{title}");
     assert!(stage.text(".next").contains("A run of the simulator"));

@@ -7,6 +7,8 @@ import { Refusal } from "./server.js";
  * @typedef {Object} Moment  a world with the numbers of its messages
  * @property {number} world
  * @property {number[]} ids
+ * @property {([number, number]|undefined)[]} pays  for each of these messages, who pays: a node, and which of its requests
+ * @property {number[]} requests  how many requests each node has made
  * @property {number} sent   how many messages were sent so far
  * @property {boolean} over
  */
@@ -21,7 +23,9 @@ export function fileHome(atlas) {
     const ids = [];
     for (const { sends } of frame.opening) for (const { id } of sends) ids.push(id);
     const mail = worlds[0].mail.map((_, place) => ids[place] ?? place);
-    return { moments: [{ world: 0, ids: mail, sent: Math.max(-1, ...mail, ...ids) + 1, over: false }], steps: [] };
+    // Messages that were sent at the beginning are free.
+    const [pays, requests] = [mail.map(() => undefined), worlds[0].nodes.map(() => 0)];
+    return { moments: [{ world: 0, ids: mail, pays, requests, sent: Math.max(-1, ...mail, ...ids) + 1, over: false }], steps: [] };
   }
 
   /** The word of a step: messages of a channel are counted in the order of sending. */
@@ -34,6 +38,16 @@ export function fileHome(atlas) {
     return `d${from}-${to}${older ? `.${older + 1}` : ""}`;
   }
 
+  /** How many requests each node has made after a step, and who pays for each message that it sends. */
+  function charge(moment, { verb, node, mail, sends = [] }) {
+    const asks = verb === "a" || verb === "s";
+    const requests = moment.requests.map((count, place) => count + (asks && place + 1 === node ? 1 : 0));
+    // A client that was inside from the beginning has made no request.
+    const payer = (of) => (requests[of - 1] ? [of, requests[of - 1]] : undefined);
+    const cause = mail === undefined ? payer(node) : moment.pays[mail];
+    return { requests, fresh: sends.map(([, , served]) => (served ? payer(served) : cause)) };
+  }
+
   function take(story, wanted) {
     const moment = story.moments.at(-1);
     const page = worlds[moment.world];
@@ -42,15 +56,20 @@ export function fileHome(atlas) {
     const fresh = (edge.sends ?? []).map((_, place) => moment.sent + place);
     const ids = edge.violation === undefined
       ? edge.from.map((origin) => (origin >= 0 ? moment.ids[origin] : fresh[-1 - origin])) : moment.ids;
+    const charged = charge(moment, edge);
+    const pays = edge.violation === undefined
+      ? edge.from.map((origin) => (origin >= 0 ? moment.pays[origin] : charged.fresh[-1 - origin])) : moment.pays;
     const took = edge.mail === undefined ? undefined : moment.ids[edge.mail];
     const kept = new Set([...ids, took]);
     story.steps.push({
       do: wanted, node: edge.node, took, entered: edge.entered, print: null,
-      sends: (edge.sends ?? []).map(([to, text], place) => ({ id: fresh[place], to, text: texts[text] })),
+      sends: (edge.sends ?? []).map(([to, text], place) => ({ id: fresh[place], to, text: texts[text], pays: charged.fresh[place] })),
       lost: edge.violation === undefined ? [...moment.ids, ...fresh].filter((id) => !kept.has(id)) : [],
       violation: violations[edge.violation], state: states[edge.state], ...causes[edge.cause],
     });
-    story.moments.push({ world: edge.to, ids, sent: moment.sent + fresh.length, over: edge.violation !== undefined });
+    story.moments.push({
+      world: edge.to, ids, pays, requests: charged.requests, sent: moment.sent + fresh.length, over: edge.violation !== undefined,
+    });
     return null;
   }
 
