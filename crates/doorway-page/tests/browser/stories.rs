@@ -150,6 +150,48 @@ fn faults_are_switches() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn other_channels_keep_the_quorums_and_the_steps_of_a_story() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let change = |label: &str, value: &str| {
+        stage.browser.run(&format!(
+            "const it = document.querySelector('[aria-label={label}]'); it.value = {value:?}; \
+             it.dispatchEvent(new Event('change')); document.activeElement.blur()"
+        ));
+        stage.browser.wait(label, "return !doorwayLab.busy");
+    };
+    let story = || {
+        let now = "const { story, at } = doorwayLab; const [first, ...lines] = \
+                   story.frame.run.split('\\n'); return [first, lines.length, story.words(), at]";
+        stage.browser.run(now)
+    };
+    let told = &SCRIPTS.iter().find(|script| script.name == "maekawa/section-5").unwrap().text;
+    let words = Story::read(told).unwrap().words.concat();
+    stage.visit("#/story/maekawa%2Fsection-5");
+    stage.browser.run("doorwayLab.show(30)");
+    change("Channels", "unordered");
+    let unordered = serde_json::json!(["maekawa n=13 channel=unordered", 13, words, 30]);
+    assert_eq!(story(), unordered);
+    assert_eq!(stage.text("#alert"), "");
+    change("Channels", "fifo");
+    assert_eq!(story(), serde_json::json!(["maekawa n=13", 13, words, 30]));
+    // With another number of nodes the listed quorums do not fit, and the page says so.
+    change("Nodes", "12");
+    assert_eq!(story(), serde_json::json!(["maekawa n=12", 0, "", 0]));
+    let alert = stage.text("#alert");
+    assert!(alert.contains("were listed for 13 nodes"), "{alert}");
+    // A message that was overtaken arrives first in FIFO channels, so the story ends before that.
+    stage.visit("#/lab/lamport+n=2+channel=unordered/a1a2d2-1d1-2.2?at=4");
+    stage.until(4);
+    change("Channels", "fifo");
+    assert_eq!(story(), serde_json::json!(["lamport n=2", 0, "a1a2d2-1", 3]));
+    let alert = stage.text("#alert");
+    assert!(alert.contains("The story goes no further than this: step 4"), "{alert}");
+    assert_eq!(stage.browser.wrong_in_any_theme("alert"), [""; 0]);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn play_violation_and_the_causes_of_a_step() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit("#/lab/raymond-k-scanned+n=3+permits=2+seats=1/a1?at=0");
