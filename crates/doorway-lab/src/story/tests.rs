@@ -193,7 +193,13 @@ fn from_here_says_whether_it_can_still_go_wrong_and_since_when_not() {
     asked.step("d1-3").unwrap();
     asked.step("d3-1").unwrap();
     let answer = asked.from_here(&lossy, &mut |_, _| true).unwrap();
-    assert!(matches!(answer, Answer::Impossible { since: 5, .. }), "{answer:?}");
+    let Answer::Impossible { since: 5, exact: true, worlds, .. } = answer else {
+        panic!("{answer:?}")
+    };
+    // Enough for the moment itself, and too little for the moments before it.
+    let short = Question { limit: worlds, ..lossy };
+    let answer = asked.from_here(&short, &mut |_, _| true).unwrap();
+    assert!(matches!(answer, Answer::Impossible { since: 5, exact: false, .. }), "{answer:?}");
     assert!(asked.from_here(&Question { acquires: None, ..lossy }, &mut |_, _| true).is_err());
     let stopped = start.from_here(&Question { limit: 3, ..QUESTION }, &mut |_, _| true).unwrap();
     assert!(matches!(stopped, Answer::NotExhausted { .. }));

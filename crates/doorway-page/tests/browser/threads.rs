@@ -7,6 +7,37 @@ use crate::driver::{Look, Theme};
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_check_can_be_stopped_and_never_answers_about_another_algorithm() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // Far more states than can be looked at before the button is pressed.
+    stage.visit("#/threads?name=bakery&n=4");
+    let wait = |what: &str, script: &str| stage.browser.wait(what, &format!("return {script}"));
+    wait("the choices", "document.querySelectorAll('.threads .choice').length === 4");
+    let click = "document.querySelector('.threads .ask').click()";
+    let asks = "document.querySelector('.threads .ask').innerText";
+    let looks = "/looking at every schedule: [0-9,]+ states/.test( \
+                 document.querySelector('.threads').innerText)";
+    stage.browser.run(click);
+    wait("it looks", looks);
+    assert_eq!(stage.browser.run(&format!("return {asks}")), "stop");
+    stage.browser.run(click);
+    wait("it stops", "document.querySelector('.threads').innerText.includes('Stopped: nothing')");
+    stage.browser.run(click);
+    wait("it looks again", looks);
+    stage.browser.run(
+        "const it = document.querySelector('.threads select'); it.value = 'peterson'; \
+         it.dispatchEvent(new Event('change'))",
+    );
+    wait("another algorithm", "document.querySelectorAll('.threads .choice').length === 2");
+    assert_eq!(stage.browser.run(&format!("return {asks}")), "Look at every schedule");
+    // Both places for jobs are free again, and the answer is about this algorithm.
+    stage.browser.run(click);
+    wait("it holds", "document.querySelector('.threads').innerText.includes('No two are ever')");
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_fence_that_is_left_out_lets_two_in() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit("#/threads?name=peterson&n=2");

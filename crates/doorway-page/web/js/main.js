@@ -104,6 +104,8 @@ function remember() {
 let room = null;
 
 function show(name, ...content) {
+  // What a screen has asked for takes one of the few places for jobs at the server.
+  for (const left of $("main").children) if (!content.includes(left)) left.leave?.();
   if (name !== "threads") room = null;
   document.body.dataset.screen = name;
   $("transport").hidden = name !== "lab";

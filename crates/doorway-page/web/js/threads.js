@@ -22,6 +22,11 @@ export function threads(home, rest, onerror) {
     h("section.panel", { "aria-label": "Processes and registers" }, h("h2", {}, "Processes"), places, h("h2", {}, "Registers"), registers, h("h2", {}, "Schedule"), schedule),
     h("section.panel.source", { "aria-label": "Source" }, h("h2", {}, "The algorithm"), source)));
 
+  const LOOK = "Look at every schedule";
+  const ask = h("button.ask", { type: "button", onclick: () => (looking ? looking.abort() : look()) }, LOOK);
+  /** A check that runs. @type {AbortController|null} */
+  let looking = null;
+
   const question = (steps) => ({ name: state.name, n: state.n, buffers: state.buffers, dropped: state.dropped, steps });
 
   async function load() {
@@ -50,6 +55,7 @@ export function threads(home, rest, onerror) {
     const known = state.all.find((it) => it.name === state.name);
     state.n = Math.max(known.fewest, Math.min(known.most, state.n));
     state.dropped = [...state.dropped].filter((letter) => known.fences.includes(letter)).join("");
+    stop();
     put(answer);
     load();
   }
@@ -59,22 +65,46 @@ export function threads(home, rest, onerror) {
     draw();
   }
 
+  /** Stop a check; its answer would be about something else than what is on the screen. */
+  function stop() {
+    looking?.abort();
+    looking = null;
+    ask.textContent = LOOK;
+  }
+
   async function look() {
-    put(answer, h("p.quiet", {}, "looking at every schedule …"));
+    const mine = looking = new AbortController();
+    // The answer is about this algorithm in this memory. If the reader has chosen another one, it is not shown.
+    const tell = (...content) => { if (looking === mine) put(answer, content); };
+    ask.textContent = "stop";
+    tell(h("p.quiet", {}, "looking at every schedule …"));
     try {
-      for await (const line of home.threadsCheck(question(""))) {
-        if (line.looking) continue;
+      for await (const line of home.threadsCheck(question(""), mine.signal)) {
+        mine.signal.throwIfAborted();
+        if (line.looking) {
+          if (line.states) tell(h("p.quiet", {}, `looking at every schedule: ${many(line.states, "state")}`));
+          continue;
+        }
         const bad = line.exclusion === false ? "Two can be inside together" : line.deadlockFree === false ? "It can deadlock"
           : line.cycle ? "A process can be locked out" : null;
-        const states = many(line.states, "state");
-        put(answer, h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${states}.`),
-          bad && line.steps ? h("button", {
-            type: "button", onclick: () => { state.words = line.steps.match(/p[^p]+/g); state.at = state.words.length; load(); },
-          }, "show the schedule") : null);
+        tell(h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${many(line.states, "state")}.`),
+          bad && line.steps ? h("button", { type: "button", onclick: () => open(line) }, "show the schedule") : null);
       }
     } catch (error) {
-      put(answer, h("p", {}, error.message));
+      tell(h("p", {}, error.name === "AbortError" ? "Stopped: nothing is known." : error.message));
+    } finally {
+      if (looking === mine) {
+        looking = null;
+        ask.textContent = LOOK;
+      }
     }
+  }
+
+  /** Show a schedule that breaks the algorithm, at its end. */
+  function open(line) {
+    state.words = line.steps.match(/p[^p]+/g);
+    state.at = state.words.length;
+    load();
   }
 
   function draw() {
@@ -100,7 +130,7 @@ export function threads(home, rest, onerror) {
     put(turns, h("p", {}, buttons, ` ${state.at} of ${state.words.length}`),
       moment.right ? h("div.list", {}, moment.turns.map((turn, index) => h("button.choice", { type: "button", "data-do": turn.do, onclick: () => take(turn.do) },
         index < 9 ? h("kbd", {}, index + 1) : null, `P${turn.process} ${turn.text}`))) : h("p.violated", {}, "Two processes are inside together."),
-      h("p", {}, h("button.ask", { type: "button", onclick: look }, "Look at every schedule")));
+      h("p", {}, ask));
     put(places, h("table", {}, h("thead", {}, h("tr", {}, ["process", "place", "section"].map((it) => h("th", { scope: "col" }, it)))),
       h("tbody", {}, moment.places.map(([place, section], process) => h(`tr.${section}`, {}, h("th", { scope: "row" }, `P${process}`),
         h(before && before.places[process][0] !== place ? "td.changed" : "td", {}, place),
@@ -118,6 +148,7 @@ export function threads(home, rest, onerror) {
   }
 
   element.press = (number) => { const turn = state.moments[state.at]?.turns[number - 1]; if (turn) take(turn.do); };
+  element.leave = stop;
   element.move = (by) => show(state.at + by);
   load();
   return element;
