@@ -68,7 +68,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
                 edges: around.filter(|_| ring).collect(),
                 parents: Vec::new(),
                 quorums: Vec::new(),
-                claim: ClaimView { text: String::new(), least: 0.0, most: None },
+                claim: ClaimView { text: String::new(), least: 0.0, most: None, per: "entry" },
             },
             fields: Vec::new(),
             base: opening.into_iter().map(Standing::view).collect(),

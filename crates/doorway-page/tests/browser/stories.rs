@@ -192,6 +192,35 @@ fn other_channels_keep_the_quorums_and_the_steps_of_a_story() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_bill_above_the_claim_is_red_unless_the_claim_is_a_mean() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let red = "return document.querySelectorAll('.cost .over').length";
+    // A doubled REQUEST is answered twice, so the request costs 5 messages instead of 4.
+    stage.visit("#/lab/ricart-agrawala+n=3/a1u1-2d1-2d1-3?at=4");
+    stage.until(4);
+    assert_eq!(stage.browser.run(red), 1, "{}", stage.text(".cost"));
+    assert!(!stage.text(".cost").contains("on average"));
+    // A single request may cost more than the mean that Raymond claims.
+    stage.visit("#/lab/raymond-tree+n=4/?at=0");
+    let found = stage.browser.run(
+        "const lab = doorwayLab; lab.pick = 'dice:7'; await lab.go('400'); \
+         const { fold } = await import('/js/bills.js'); \
+         const { most } = lab.story.frame.group.claim; \
+         const dear = (at) => fold(lab.story, at).slice(-6).some((it) => it.messages > most); \
+         const steps = lab.story.steps.keys(); \
+         const at = [...steps].find(dear); if (at) lab.show(at); return at ?? null;",
+    );
+    assert!(found.is_u64(), "a request costs more than the mean: {found}");
+    assert_eq!(stage.browser.run(red), 0, "{}", stage.text(".cost"));
+    let told = "2 x diameter = 0 to";
+    let cost = stage.text(".cost");
+    assert!(cost.contains(told) && cost.contains("on average over a run"), "{cost}");
+    assert_eq!(stage.browser.wrong_in_any_theme("bills of a mean"), [""; 0]);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn play_violation_and_the_causes_of_a_step() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit("#/lab/raymond-k-scanned+n=3+permits=2+seats=1/a1?at=0");

@@ -33,7 +33,7 @@ export function comparison(lab, home) {
   const rows = h("tbody", {});
   const command = h("code", {});
   const status = h("p", { role: "status" });
-  const head = ["algorithm", "x", "messages per entry", "±", "formula", "response time", "overtaken"];
+  const head = ["algorithm", "x", "messages per entry", "±", "formula", "response time", "longest overtaking"];
   let running = null;
 
   async function run() {

@@ -53,7 +53,7 @@ export function here(lab) {
       put(answer, h("p", {}, h("strong", {}, "Not exhausted"), `: ${many(line.worlds, "world")} looked at, and there are more. Nothing is known.`));
     } else if (line.verdict === "impossible") {
       const since = line.since === 0 ? "from the beginning" : `${line.exact ? "" : "at the latest "}since step ${line.since}`;
-      const bound = line.overtaken === null || line.overtaken === undefined ? "" : ` A node that waits is overtaken at most ${line.overtaken} times.`;
+      const bound = line.overtaken === null || line.overtaken === undefined ? "" : ` While a node waits, others enter at most ${many(line.overtaken, "time")}.`;
       put(answer, h("p", {}, h("strong", {}, "Impossible"), ` ${since}: ${many(line.worlds, "world")}, all of them looked at.${bound}`));
     } else {
       const count = line.steps.length + line.cycle.length;
