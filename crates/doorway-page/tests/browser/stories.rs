@@ -221,6 +221,30 @@ fn a_bill_above_the_claim_is_red_unless_the_claim_is_a_mean() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn with_a_loss_from_here_asks_about_nodes_that_stop_asking() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=2/a1?at=1");
+    stage.browser.run(
+        "const losses = document.querySelectorAll('.here select')[1]; losses.value = '1'; \
+         losses.dispatchEvent(new Event('change', { bubbles: true }))",
+    );
+    let asks = "const asks = document.querySelector('.here select'); \
+                return [asks.selectedOptions[0].textContent, asks.options[0].disabled]";
+    assert_eq!(stage.browser.run(asks), serde_json::json!(["once more", true]));
+    stage.browser.press(&["h"]);
+    let answer = "return document.querySelector('.possible')?.innerText";
+    let answer = stage.browser.wait("an answer, not a refusal", answer);
+    assert!(answer.as_str().unwrap().starts_with("Still possible: 1 step"), "{answer}");
+    stage.browser.run(
+        "const losses = document.querySelectorAll('.here select')[1]; losses.value = '0'; \
+         losses.dispatchEvent(new Event('change', { bubbles: true }))",
+    );
+    assert_eq!(stage.browser.run(asks), serde_json::json!(["once more", false]));
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn play_violation_and_the_causes_of_a_step() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit("#/lab/raymond-k-scanned+n=3+permits=2+seats=1/a1?at=0");

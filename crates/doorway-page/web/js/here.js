@@ -8,6 +8,14 @@ export function here(lab) {
   const asks = select("each node asks", [["", "for ever"], ["0", "no more"], ["1", "once more"], ["2", "twice more"]]);
   const faults = [["losses", "losses"], ["duplicates", "doubled"], ["crashes", "crashes"]]
     .map(([name, label]) => [name, select(label, [["0", "0"], ["1", "1"], ["2", "2"]])]);
+  /** With losses or doubled messages, only a check of nodes that stop asking comes to an end. */
+  const endless = () => {
+    const [losses, doubled] = faults.map(([, label]) => Number(label.lastChild.value));
+    const times = asks.lastChild;
+    times.options[0].disabled = losses + doubled > 0;
+    if (times.options[0].disabled && times.value === "") times.value = "1";
+  };
+  for (const [, label] of faults) label.addEventListener("change", endless);
   const toggle = () => (running ? running.abort() : run());
   const ask = h("button.ask", { type: "button", onclick: toggle }, "Can this still go wrong?");
   const answer = h("div.answer", { role: "status", "aria-live": "polite" });
@@ -20,6 +28,7 @@ export function here(lab) {
   const same = () => asked.story === lab.story && asked.at === lab.at;
 
   async function run() {
+    endless();
     const question = Object.fromEntries(faults.map(([name, label]) => [name, Number(label.lastChild.value)]));
     const times = asks.lastChild.value;
     if (times !== "") question.acquires = Number(times);
