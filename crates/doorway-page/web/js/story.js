@@ -9,7 +9,7 @@
  * @property {string} text
  * @property {number} sent       the step that sent it; 0 at the beginning
  * @property {number[]} arrived  the steps at which it arrived
- * @property {number|null} lost  the step at which it was lost
+ * @property {number|null} lost  the step at which the network lost it
  * @property {number|null} ended the step after which it is no longer under way
  * @property {[number, number]} [pays]
  */
@@ -88,8 +88,11 @@ export class Story {
       if (!step.do.startsWith("u")) flight.ended = now;
     }
     for (const id of step.lost ?? []) {
-      const lost = this.flights.get(id);
-      if (lost) lost.lost = lost.ended = now;
+      const gone = this.flights.get(id);
+      if (!gone) continue;
+      gone.ended = now;
+      // Other messages are never received because their receiver has crashed, or because they would change nothing.
+      if (id === step.took) gone.lost = now;
     }
     if (now % APART === 0) this.kept.push(this.#underWay(now));
   }
