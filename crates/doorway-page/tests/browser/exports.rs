@@ -286,7 +286,10 @@ fn told_as_by_rust(stage: &Stage, group: &str) -> usize {
         let rust = story.step(word).unwrap_or_else(|why| panic!("{group}, {told}: {why}"));
         let sends: Vec<_> = rust.sends.iter().map(|send| (send.to, send.pays)).collect();
         let (node, phase, entered) = (rust.node, rust.state.phase, rust.entered);
-        let same = json!([word, node, phase, entered, rust.rules, sends]);
+        // An atlas does not know by which rule a message arrives that changes nothing.
+        let nothing = step[4] == json!([]) && rust.sends.is_empty() && !entered;
+        let rules = if nothing { Vec::new() } else { rust.rules };
+        let same = json!([word, node, phase, entered, rules, sends]);
         assert_eq!(*step, same, "{group}, step {number}");
     }
     story.len()
@@ -320,8 +323,14 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
 
 /// Groups whose messages are paid for in different ways: by the node that an answer serves, by the
 /// cause alone, and for a request that somebody else passes on.
-const PAID: [&str; 4] =
-    ["carvalho-roucairol n=3", "raymond-tree n=3", "naimi-trehel n=3", "maekawa-sequential n=3"];
+const PAID: [&str; 6] = [
+    "suzuki-kasami n=3",
+    "lamport n=2",
+    "carvalho-roucairol n=3",
+    "raymond-tree n=3",
+    "naimi-trehel n=3",
+    "maekawa-sequential n=3",
+];
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
@@ -334,18 +343,18 @@ fn an_atlas_charges_messages_as_the_server_does_and_its_links_open_at_both() {
         stage.browser.go(server);
         stage.ready();
         stage.visit(&place);
-        stage.browser.run("await doorwayLab.go('4')");
+        stage.browser.run("await doorwayLab.go('12')");
         let link = stage.browser.run("return doorwayLab.address()");
         let link = link.as_str().unwrap().to_owned();
         assert!(link.contains("&w="), "the server's link notices changed code: {link}");
         open_atlas(&stage);
         stage.visit(&link);
-        stage.until(4);
+        stage.until(12);
         assert_eq!(stage.text("#alert"), "", "{group}: the server's link opens in the atlas");
-        assert_eq!(told_as_by_rust(&stage, group), 4);
+        assert_eq!(told_as_by_rust(&stage, group), 12);
         stage.browser.run("doorwayLab.pick = 'dice:7'; await doorwayLab.go('80')");
         let steps = told_as_by_rust(&stage, group);
-        assert!(steps >= 84, "{group}: {steps} steps");
+        assert!(steps >= 92, "{group}: {steps} steps");
         let link = stage.browser.run("return doorwayLab.address()");
         let link = link.as_str().unwrap().to_owned();
         stage.browser.go(server);
