@@ -1,5 +1,4 @@
-// A story as the page keeps it: every step, and how to see the moment after any of them. Going back
-// and forth asks the server nothing.
+// A story as the page keeps it: every step, and how to see the moment after any of them.
 
 /**
  * @typedef {Object} Flight  a message and what became of it
@@ -89,10 +88,9 @@ export class Story {
     }
     for (const id of step.lost ?? []) {
       const gone = this.flights.get(id);
-      if (!gone) continue;
-      gone.ended = now;
+      if (gone) gone.ended = now;
       // Other messages are never received because their receiver has crashed, or because they would change nothing.
-      if (id === step.took) gone.lost = now;
+      if (gone && id === step.took) gone.lost = now;
     }
     if (now % APART === 0) this.kept.push(this.#underWay(now));
   }
