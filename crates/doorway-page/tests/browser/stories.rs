@@ -192,6 +192,41 @@ fn other_channels_keep_the_quorums_and_the_steps_of_a_story() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn messages_move_unless_the_reader_wants_no_motion() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // A message arrives and another one leaves. What is told: the copy of the message on its way to
+    // its receiver, the delays of the motions, and where the messages stand in the end.
+    let step = "await doorwayLab.take('d1-2'); \
+                const { length } = document.querySelectorAll('.network .ghost'); \
+                const motions = document.getAnimations().map((it) => it.effect.getTiming()); \
+                return [length, motions.map((it) => [it.delay, it.duration])]";
+    let places = "return document.getAnimations().length || document.querySelector('.ghost') \
+                  ? null : [...document.querySelectorAll('.network .pill')].map((it) => \
+                    [it.textContent, Math.round(it.getBoundingClientRect().x), \
+                     Math.round(it.getBoundingClientRect().y)])";
+    let begin = || {
+        stage.visit("#/");
+        stage.visit("#/lab/ricart-agrawala+n=3/a1?at=1");
+        stage.until(1);
+    };
+    begin();
+    assert_eq!(stage.browser.run(step), serde_json::json!([0, []]), "no motion");
+    let still = stage.browser.wait("the end", places);
+    assert_eq!(still.as_array().map(Vec::len), Some(2), "a REQUEST and a REPLY: {still}");
+    stage.browser.moving();
+    begin();
+    let moved = stage.browser.run(step);
+    assert_eq!(moved, serde_json::json!([1, [[0, 250], [250, 250]]]), "first one, then the other");
+    assert_eq!(stage.browser.wait("the end", places), still, "the places are the same");
+    // One step back does not move anything, and steps that follow quickly leave no copies behind.
+    stage.browser.run("doorwayLab.back(); doorwayLab.forward(); doorwayLab.back()");
+    let copies = "return !document.querySelector('.ghost') && !document.getAnimations().length";
+    stage.browser.wait("no copies", copies);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_bill_above_the_claim_is_red_unless_the_claim_is_a_mean() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     let red = "return document.querySelectorAll('.cost .over').length";
