@@ -131,6 +131,7 @@ fn faults_are_switches() {
     stage.browser.run("[...document.querySelectorAll('[data-do=c2]')][0].click()");
     stage.until(4);
     assert_eq!(words(), "a1x1-2u1-3c2");
+    assert_eq!(stage.browser.wrong_in_any_theme("faults"), [""; 0]);
     let crashed = "return document.querySelectorAll('.node.crashed .cross').length";
     assert_eq!(stage.browser.run(crashed), 1);
     // FIFO off: the same group over other channels.
@@ -322,6 +323,7 @@ fn a_node_that_starves_is_shown_as_a_loop() {
     assert_eq!(stage.browser.run("return document.querySelectorAll('path.loop').length"), 1);
     assert!(stage.text(".sentence").contains("Steps 5 to 14 can be repeated for ever"));
     assert!(stage.text(".next").contains("node 2 waits for ever"), "{}", stage.text(".next"));
+    assert_eq!(stage.browser.wrong_in_any_theme("starvation"), [""; 0]);
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
@@ -346,6 +348,7 @@ fn a_story_is_opened_and_told_with_the_keyboard_alone() {
     stage.browser.press(&["/"]);
     stage.browser.wait("find", "return document.activeElement.matches('.find')");
     stage.browser.type_text("asks");
+    assert_eq!(stage.browser.wrong_in_any_theme("find"), [""; 0]);
     stage.browser.press(&["Tab", "Enter"]);
     stage.until(3);
     let word = stage.browser.run("return doorwayLab.story.steps[2].do");
@@ -372,6 +375,13 @@ fn back_branch_and_return_by_keyboard_alone() {
     stage.until(2);
     assert_eq!(words(), "a2d2-3", "another choice");
     assert_eq!(stage.browser.run("return doorwayLab.branches.length"), 1);
+    assert_eq!(stage.browser.wrong_in_any_theme("branches"), [""; 0]);
+    stage.browser.press(&["u"]);
+    let open = "return document.querySelector('dialog').open";
+    stage.browser.wait("the link", open);
+    assert!(stage.text("dialog .address").contains("#/lab/ricart-agrawala"));
+    assert_eq!(stage.browser.wrong_in_any_theme("link"), [""; 0]);
+    stage.browser.press(&["Escape"]);
     stage.browser.press(&["b", "Enter"]);
     stage.browser.wait("the first way again", "return doorwayLab.story.words() === 'a2d2-1'");
     stage.browser.press(&["Home"]);
@@ -463,6 +473,7 @@ fn a_counterexample_opens_at_its_violation() {
     let red = stage.browser.run("return document.querySelectorAll('.node.bad').length");
     assert_eq!(red, 2, "both nodes are red");
     stage.browser.picture("violation-1366");
+    assert_eq!(stage.browser.wrong_in_any_theme("violation"), [""; 0]);
 }
 
 #[test]
@@ -474,6 +485,7 @@ fn from_here_is_answered_and_shows_the_way() {
     let possible = "return document.querySelector('.possible')?.innerText";
     let answer = stage.browser.wait("an answer", possible);
     assert!(answer.as_str().unwrap().contains("Still possible: 6 steps"), "{answer}");
+    assert_eq!(stage.browser.wrong_in_any_theme("still possible"), [""; 0]);
     stage.browser.run("document.querySelectorAll('.answer button')[1].click()");
     stage.browser.wait("the way", "return doorwayLab.story.steps.length === 6");
     stage.browser.press(&["End"]);
@@ -483,6 +495,7 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.press(&["h"]);
     let impossible = "return document.querySelector('.answer')?.innerText.startsWith('Impossible')";
     stage.browser.wait("the other answer", impossible);
+    assert_eq!(stage.browser.wrong_in_any_theme("impossible"), [""; 0]);
 }
 
 #[test]
