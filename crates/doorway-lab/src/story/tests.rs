@@ -161,7 +161,7 @@ fn impossible_steps_are_refused_with_a_sentence() {
 fn nothing_happens_after_a_violation() {
     let told = Story::read(script_of("maekawa-slides-printed/two-inquiries").unwrap()).unwrap();
     let mut story = told.story;
-    assert!(story.next(false).is_empty());
+    assert!(story.next().is_empty());
     assert!(story.step("a4").unwrap_err().why.contains("inside together"));
     assert!(story.go(Pick::Fair, StopCondition::Steps(5)).is_empty());
     assert_eq!(told.notes[0].0, 0);

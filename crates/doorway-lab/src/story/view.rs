@@ -195,7 +195,7 @@ pub struct WaitView {
 /// Something that can happen next.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChoiceView {
-    /// "message", "client", "learn", "crash" or "forget".
+    /// "message", "client", "learn" or "crash".
     pub kind: &'static str,
     /// The acting node; for a message, its receiver.
     pub node: u32,

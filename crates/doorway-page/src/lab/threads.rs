@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// Look for a schedule that breaks the algorithm.
-    pub(crate) fn check(self, jobs: &Jobs) -> Result<Response, Problem> {
+    pub(crate) async fn check(self, jobs: &Jobs) -> Result<Response, Problem> {
         let rules = self.rules()?;
         check::tell(&self.name, self.n, &rules, &[])?;
         jobs.run(move |reader| {
@@ -92,6 +92,7 @@ impl Walk {
             }));
             Ok(())
         })
+        .await
     }
 }
 
