@@ -13,6 +13,8 @@ export function threads(home, rest, onerror) {
   const state = {
     all: [], name: asked.get("name") ?? "", n: Number(asked.get("n") ?? 2), buffers: asked.get("buffers") === "1",
     dropped: asked.get("drop") ?? "", words: asked.get("steps")?.match(/p[^p]+/g) ?? [], at: 0, moments: [],
+    /** After how many steps those begin that can be repeated for ever; they end with the last one. @type {number|null} */
+    round: /^\d+$/.test(asked.get("round") ?? "") ? Number(asked.get("round")) : null,
   };
   state.at = Number(asked.get("at") ?? state.words.length);
   const [setup, turns, places, registers, schedule, source, answer] = Array.from({ length: 7 }, () => h("div", {}));
@@ -45,13 +47,16 @@ export function threads(home, rest, onerror) {
   }
 
   async function take(word) {
-    if (state.words[state.at] !== word) state.words = [...state.words.slice(0, state.at), word];
+    if (state.words[state.at] !== word) {
+      state.words = [...state.words.slice(0, state.at), word];
+      state.round = null;
+    }
     state.at += 1;
     await load();
   }
 
   function begin(change) {
-    Object.assign(state, { words: [], at: 0 }, change);
+    Object.assign(state, { words: [], at: 0, round: null }, change);
     const known = state.all.find((it) => it.name === state.name);
     state.n = Math.max(known.fewest, Math.min(known.most, state.n));
     state.dropped = [...state.dropped].filter((letter) => known.fences.includes(letter)).join("");
@@ -87,7 +92,9 @@ export function threads(home, rest, onerror) {
         }
         const bad = line.exclusion === false ? "Two can be inside together" : line.deadlockFree === false ? "It can deadlock"
           : line.cycle ? "A process can be locked out" : null;
-        tell(h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${many(line.states, "state")}.`),
+        const shut = bad || line.lockoutFree !== false ? "" : " A process can be locked out; the algorithm does not claim otherwise.";
+        const loop = line.cycle ? ` The schedule ends with ${many(line.cycle, "step")} that can be repeated for ever.` : "";
+        tell(h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${many(line.states, "state")}.${shut}${loop}`),
           bad && line.steps ? h("button", { type: "button", onclick: () => open(line) }, "show the schedule") : null);
       }
     } catch (error) {
@@ -104,7 +111,15 @@ export function threads(home, rest, onerror) {
   function open(line) {
     state.words = line.steps.match(/p[^p]+/g);
     state.at = state.words.length;
+    state.round = line.cycle ? line.round : null;
     load();
+  }
+
+  /** Keep the address bar at the moment on which the reader rests: browsers refuse changes that follow each other quickly. */
+  function remember(address) {
+    clearTimeout(remember.timer);
+    const place = location.hash;
+    remember.timer = setTimeout(() => { if (location.hash === place) history.replaceState(null, "", address); }, 150);
   }
 
   function draw() {
@@ -116,7 +131,8 @@ export function threads(home, rest, onerror) {
     address.set("drop", state.dropped);
     address.delete("dropped");
     address.set("buffers", state.buffers ? "1" : "0");
-    history.replaceState(null, "", `#/threads?${address}`);
+    if (state.round !== null) address.set("round", state.round);
+    remember(`#/threads?${address}`);
     const toggle = (label, checked, onchange) => h("label.switch", {}, h("input", { type: "checkbox", checked, onchange }), label);
     put(setup, h("form.plan", { onsubmit: (event) => event.preventDefault() },
       h("label", {}, "algorithm", h("select", { onchange: (event) => begin({ name: event.target.value }) },
@@ -137,9 +153,13 @@ export function threads(home, rest, onerror) {
         h(!moment.right && section === "inside" ? "td.over" : "td", {}, section))))));
     put(registers, h("table", {}, h("tbody", {}, moment.registers.map(([name, value], index) => h("tr", {}, h("th", { scope: "row" }, name),
       h(before && before.registers[index][1] !== value ? "td.changed" : "td", {}, String(value)))))));
-    put(schedule, h("ol.schedule", {}, state.moments.slice(1).map((it, index) => h(index + 1 === state.at ? "li.ran" : "li", {},
+    const again = (step) => (state.round !== null && step > state.round ? ".again" : "");
+    put(schedule, h("ol.schedule", {}, state.moments.slice(1).map((it, index) => h(`li${again(index + 1)}${index + 1 === state.at ? ".ran" : ""}`, {},
       h("button.plain", { type: "button", onclick: () => show(index + 1) }, it.line)))));
-    sentence.textContent = state.at ? `Step ${state.at}: ${moment.line}.` : "The beginning.";
+    const loop = state.round === null ? "" : `Steps ${state.round + 1} to ${state.words.length} can be repeated for ever.`;
+    if (loop) schedule.append(h("p.quiet", {}, `${loop} They have a line beside them.`));
+    const ending = loop && state.at === state.words.length ? ` ${loop}` : "";
+    sentence.textContent = state.at ? `Step ${state.at}: ${moment.line}.${ending}` : "The beginning.";
     const names = new Set(moment.places.map(([place]) => place.match(/^\w+/)[0]));
     put(source, h("ol.code", { tabindex: 0, "aria-label": "Source of the algorithm" }, known.source.split("\n").filter((line) => !line.startsWith("//!"))
       .map((line) => line.replace(/^( {4})+/, (spaces) => " ".repeat(spaces.length / 2)))
@@ -148,7 +168,7 @@ export function threads(home, rest, onerror) {
   }
 
   element.press = (number) => { const turn = state.moments[state.at]?.turns[number - 1]; if (turn) take(turn.do); };
-  element.leave = stop;
+  element.leave = () => { stop(); clearTimeout(remember.timer); };
   element.move = (by) => show(state.at + by);
   load();
   return element;
