@@ -50,11 +50,16 @@ pub enum First {
 
 /// The node of a live page.
 #[derive(Clone)]
-pub struct LiveNode(pub Dial);
+pub struct LiveNode {
+    /// Connects to the node.
+    pub dial: Dial,
+    /// The page first shows only locks whose names begin with this.
+    pub prefix: String,
+}
 
 impl fmt::Debug for LiveNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LiveNode(..)")
+        f.debug_struct("LiveNode").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
@@ -80,7 +85,12 @@ impl Server {
         let (path, place) = match &self.first {
             First::Shelf => ("", String::new()),
             // The live page opens its recordings in the laboratory of this server.
-            First::Live(_) => ("page", "&lab".to_owned()),
+            First::Live(LiveNode { prefix, .. }) if prefix.is_empty() => {
+                ("page", "&lab".to_owned())
+            }
+            First::Live(LiveNode { prefix, .. }) => {
+                ("page", format!("&lab&prefix={}", escaped(prefix)))
+            }
             First::Script { .. } | First::Recording(_) => ("", "&/first".to_owned()),
             First::Threads(schedule) => ("", format!("&/threads?{}", schedule.query())),
         };
@@ -112,10 +122,21 @@ impl Server {
     }
 }
 
+/// A text in which every byte is escaped that may not stand in an address.
+fn escaped(text: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
+
 /// The routes behind the guard.
 fn router(guard: Guard, first: First) -> Router {
     let live = match &first {
-        First::Live(LiveNode(dial)) => live::router(Arc::clone(dial)),
+        First::Live(LiveNode { dial, .. }) => live::router(Arc::clone(dial)),
         _ => Router::new(),
     };
     Router::new()

@@ -28,6 +28,14 @@ pub(crate) struct PageArgs {
     pub(crate) port: u16,
 }
 
+/// [`PageArgs`] of a command that serves the page only with `--page`: without it they are refused.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(mut_arg("no_open", |it| it.requires("page")), mut_arg("port", |it| it.requires("page")))]
+pub(crate) struct OptionalPageArgs {
+    #[command(flatten)]
+    pub(crate) page: PageArgs,
+}
+
 /// Serve the page until the command is interrupted.
 pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();

@@ -79,9 +79,9 @@ struct Edge {
     to: usize,
     /// The state of the acting node right after the step, before the world is settled.
     state: usize,
-    /// The messages sent: receiver, text.
+    /// The messages sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    sends: Vec<(u32, usize)>,
+    sends: Vec<SentMessage>,
     /// For each message of the next world, which message of this one it is; those sent by the step
     /// are counted from -1 down.
     from: Vec<i64>,
@@ -91,6 +91,11 @@ struct Edge {
     violation: Option<usize>,
     cause: usize,
 }
+
+/// A message that is sent: its receiver, its text, and the node whose request pays for it. Without
+/// such a node, the request that caused the message pays.
+#[derive(Debug, Serialize)]
+struct SentMessage(u32, usize, #[serde(skip_serializing_if = "Option::is_none")] Option<u32>);
 
 /// A table in which each value is kept once.
 #[derive(Debug)]
@@ -161,7 +166,8 @@ impl Draft<'_> {
             None => self.worlds.insert_full(settled).0,
         };
         let cause = Cause { rules: told.rules, lines: told.lines, hits: told.hits };
-        let sends = told.sends.into_iter().map(|send| (send.to, self.texts.put(send.text)));
+        let sends = told.sends.into_iter();
+        let sends = sends.map(|it| SentMessage(it.to, self.texts.put(it.text), it.serves));
         Edge {
             verb: told.word.chars().next().unwrap_or_default(),
             node: shown(actor(choice)),

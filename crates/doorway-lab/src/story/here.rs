@@ -45,6 +45,9 @@ pub enum Answer {
     Impossible {
         /// The step since which that is so; 0 if it is so from the beginning.
         since: usize,
+        /// Whether it is known that a violation was possible before that step. Otherwise the check
+        /// of an earlier moment was stopped or reached its limit.
+        exact: bool,
         /// How many worlds can be reached from the moment asked about.
         worlds: u64,
         /// The most entries of other nodes while one node waits, if there is a bound.
@@ -89,17 +92,20 @@ impl Story {
             Verdict::Holds => {
                 // What can be reached from a moment can be reached from every moment before it. So
                 // the moments from which nothing can go wrong are the last ones.
-                let (mut doomed, mut safe) = (None, self.len());
+                let (mut doomed, mut safe, mut exact) = (None, self.len(), true);
                 while doomed.map_or(0, |step| step + 1) < safe {
                     let middle = doomed.map_or(0, |step| usize::midpoint(step + 1, safe));
                     match look(middle).verdict {
                         Verdict::Holds => safe = middle,
                         Verdict::Violated { .. } => doomed = Some(middle),
-                        Verdict::NotExhausted | Verdict::Unconfirmed { .. } => break,
+                        Verdict::NotExhausted | Verdict::Unconfirmed { .. } => {
+                            exact = false;
+                            break;
+                        }
                     }
                 }
                 let overtaken = here.waiting.and_then(|waiting| waiting.overtaken);
-                Ok(Answer::Impossible { since: safe, worlds, overtaken })
+                Ok(Answer::Impossible { since: safe, exact, worlds, overtaken })
             }
         }
     }

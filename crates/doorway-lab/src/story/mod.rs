@@ -263,10 +263,10 @@ impl Story {
         story
     }
 
-    /// What can happen next. Whether a node could forget the lock is asked only if `forgetting`,
-    /// because the answer takes a copy of all nodes for each node.
-    pub fn next(&self, forgetting: bool) -> Vec<ChoiceView> {
-        self.now.choices(forgetting)
+    /// What can happen next. That a node forgets the lock is not among the choices, because the
+    /// question takes a copy of all nodes for each node; the step `f1` is possible all the same.
+    pub fn next(&self) -> Vec<ChoiceView> {
+        self.now.choices()
     }
 
     /// The story as a page is told it: the group and these steps, which are the last ones.
@@ -286,7 +286,7 @@ impl Story {
             }),
             from: self.len() - steps.len(),
             steps,
-            choices: self.next(false),
+            choices: self.next(),
             stuck: self.now.stuck(),
         }
     }

@@ -135,11 +135,12 @@ impl Moment {
         let mut views = Vec::new();
         for (to, letter) in &step.sends {
             let member = self.world.nodes().member(node);
-            let served = member.serves(&letter.body, node, *to);
-            let pays = served.map_or(cause, |served| self.request_of(served));
+            let customer = member.serves(&letter.body, node, *to);
+            let pays = customer.map_or(cause, |customer| self.request_of(customer));
             self.flights.insert(letter.id, Flight { pays, sent: self.taken });
             let text = format!("{:?}", letter.body);
-            views.push(SendView { id: letter.id, to: shown(*to), text, pays });
+            let serves = customer.map(shown);
+            views.push(SendView { id: letter.id, to: shown(*to), text, pays, serves });
         }
         views
     }
@@ -184,13 +185,13 @@ impl Moment {
     }
 
     /// Everything that can happen next, grouped by message, the oldest message first.
-    pub(super) fn choices(&self, forgetting: bool) -> Vec<ChoiceView> {
+    pub(super) fn choices(&self) -> Vec<ChoiceView> {
         if self.over.is_some() {
             return Vec::new();
         }
         let mut world = self.world.clone();
         let limits = world.limits_mut();
-        (limits.losses, limits.duplicates, limits.forgetting) = (0, 0, forgetting);
+        (limits.losses, limits.duplicates, limits.forgetting) = (0, 0, false);
         let texts: BTreeMap<ChannelPosition, (u64, String)> = world
             .under_way()
             .map(|(position, letter)| (position, (letter.id, format!("{:?}", letter.body))))
@@ -204,7 +205,7 @@ impl Moment {
                 views.push(ChoiceView { kind, node, from, id, text, words });
             };
             match choice {
-                Choice::Start(_) | Choice::Drop(_) | Choice::Duplicate(_) => {}
+                Choice::Start(_) | Choice::Drop(_) | Choice::Duplicate(_) | Choice::Forget(_) => {}
                 Choice::Deliver(position) => {
                     let (id, text) = &texts[&position];
                     let words = ["d", "x", "u"].map(|letter| format!("{letter}{}", &named[1..]));
@@ -224,15 +225,13 @@ impl Moment {
                     let text = format!("learns that {failed} crashed");
                     view("learn", Some(shown(failed)), None, &text, vec![named]);
                 }
-                Choice::Forget(_) => view("forget", None, None, "forgets the lock", vec![named]),
             }
         }
         let order = |view: &ChoiceView| match view.kind {
             "message" => (0, view.id.unwrap_or_default()),
             "client" => (1, u64::from(view.text == "gives up")),
             "learn" => (2, 0),
-            "forget" => (3, 0),
-            _ => (4, 0),
+            _ => (3, 0),
         };
         views.sort_by_key(order);
         views

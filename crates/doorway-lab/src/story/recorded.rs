@@ -67,7 +67,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
                 edges: around.filter(|_| ring).collect(),
                 parents: Vec::new(),
                 quorums: Vec::new(),
-                claim: ClaimView { text: String::new(), least: 0.0, most: None },
+                claim: ClaimView { text: String::new(), least: 0.0, most: None, per: "entry" },
             },
             fields: Vec::new(),
             base: opening.into_iter().map(RecordedState::view).collect(),
@@ -169,7 +169,7 @@ fn add(trace: &Trace, step: &mut StepView, event: &Event, texts: &BTreeMap<u64, 
         EventKind::Send { id, to, message } => {
             say(format!("{name} sends {message} to {}", trace.name(*to)));
             let text = message.clone();
-            step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None });
+            step.sends.push(SendView { id: *id, to: shown(*to), text, pays: None, serves: None });
         }
         EventKind::Receive { id } => {
             say(format!("{name} receives {}", message(id)));

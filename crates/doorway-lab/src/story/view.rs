@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doorway_core::quorums::{Kind, Quorums, Scheme};
-use doorway_core::{Channel, Group, GroupError, Mode, Needs, NodeId, Phase, Wiring};
+use doorway_core::{Channel, Group, GroupError, Mode, Needs, NodeId, Per, Phase, Wiring};
 use serde::Serialize;
 
 use super::fields::fields;
@@ -82,6 +82,8 @@ pub struct ClaimView {
     pub least: f64,
     /// The upper bound in this group; `None` if there is none.
     pub most: Option<f64>,
+    /// "entry" if the bounds are about each entry, "run" if they are about the mean of a whole run.
+    pub per: &'static str,
 }
 
 /// A node at one moment.
@@ -119,6 +121,9 @@ pub struct SendView {
     /// The node whose request pays for it, and which request of that node, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays: Option<(u32, u32)>,
+    /// The node that the algorithm says it serves; if it names none, the cause decides who pays.
+    #[serde(skip)]
+    pub serves: Option<u32>,
 }
 
 /// One step.
@@ -190,7 +195,7 @@ pub struct WaitView {
 /// Something that can happen next.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChoiceView {
-    /// "message", "client", "learn", "crash" or "forget".
+    /// "message", "client", "learn" or "crash".
     pub kind: &'static str,
     /// The acting node; for a message, its receiver.
     pub node: u32,
@@ -261,6 +266,10 @@ impl GroupView {
         let has_quorums = info.needs == Needs::Quorums;
         let claim = info.messages;
         let (least, most) = ((claim.least.of)(group), (claim.most.of)(group));
+        let per = match claim.per {
+            Per::Entry => "entry",
+            Per::Run => "run",
+        };
         let text = if claim.least.text == claim.most.text {
             claim.least.text.to_owned()
         } else {
@@ -275,7 +284,7 @@ impl GroupView {
             edges,
             parents,
             quorums: if has_quorums { group.nodes().map(quorum).collect() } else { Vec::new() },
-            claim: ClaimView { text, least, most: most.is_finite().then_some(most) },
+            claim: ClaimView { text, least, most: most.is_finite().then_some(most), per },
         }
     }
 }

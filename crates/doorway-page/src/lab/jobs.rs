@@ -17,6 +17,10 @@ use super::problem::Problem;
 /// How many jobs run at once.
 const JOBS: usize = 2;
 
+/// How long a new job waits for a place. A job that was stopped leaves its place when it next looks
+/// for its reader.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// The time between two lines about progress.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -57,14 +61,15 @@ impl Reader {
 
 impl Jobs {
     /// Run `work` on a thread of its own and answer with its lines.
-    pub(crate) fn run(
+    pub(crate) async fn run(
         &self,
         work: impl FnOnce(&mut Reader) -> Result<(), String> + Send + 'static,
     ) -> Result<Response, Problem> {
-        let permit = self.0.clone().try_acquire_owned().map_err(|_| {
+        let place = tokio::time::timeout(PATIENCE, self.0.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = place else {
             let why = format!("{JOBS} jobs are running; stop one of them or wait");
-            Problem(StatusCode::TOO_MANY_REQUESTS, why)
-        })?;
+            return Err(Problem(StatusCode::TOO_MANY_REQUESTS, why));
+        };
         let (lines, reader) = channel::<Bytes>(16);
         tokio::task::spawn_blocking(move || {
             let mut reader = Reader { lines, told: Instant::now() };

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::cache::Cache;
 use super::compare::Comparison;
 use super::export::{self, Kind};
-use super::jobs::Jobs;
+use super::jobs::{Jobs, Reader};
 use super::problem::Problem;
 use super::recordings::{self, RecordingUpload, Recordings};
 use super::threads::{self, Walk};
@@ -213,18 +213,10 @@ async fn go(State(lab): State<Lab>, body: Body<GoCall>) -> JsonAnswer<StoryAnswe
     .await
 }
 
-#[derive(Deserialize)]
-struct ChoicesCall {
-    #[serde(flatten)]
-    place: Place,
-    #[serde(default)]
-    forgetting: bool,
-}
-
 /// What can happen at an earlier moment.
-async fn choices(State(lab): State<Lab>, body: Body<ChoicesCall>) -> JsonAnswer<Vec<ChoiceView>> {
-    let Json(call) = body?;
-    aside(move || Ok(Json(lab.recall(&call.place)?.next(call.forgetting)))).await
+async fn choices(State(lab): State<Lab>, body: Body<Place>) -> JsonAnswer<Vec<ChoiceView>> {
+    let Json(place) = body?;
+    aside(move || Ok(Json(lab.recall(&place)?.next()))).await
 }
 
 /// A script as the page opens it.
@@ -344,7 +336,7 @@ async fn check(State(lab): State<Lab>, body: Body<CheckCall>) -> Result<Response
         crashes: call.crashes,
         limit: call.limit.unwrap_or(WORLDS.1).min(WORLDS.0),
     };
-    lab.jobs.run(move |reader| {
+    let work = move |reader: &mut Reader| {
         let answer: Answer = story.from_here(&question, &mut |step, progress| {
             reader.progress(
                 || json!({ "step": step, "worlds": progress.states, "depth": progress.depth }),
@@ -352,14 +344,15 @@ async fn check(State(lab): State<Lab>, body: Body<CheckCall>) -> Result<Response
         })?;
         reader.tell(&answer);
         Ok(())
-    })
+    };
+    lab.jobs.run(work).await
 }
 
 /// Measure algorithms side by side.
 async fn compare(State(lab): State<Lab>, body: Body<Comparison>) -> Result<Response, Problem> {
     let Json(call) = body?;
     let plan = call.plan()?;
-    lab.jobs.run(move |reader| plan.run(reader))
+    lab.jobs.run(move |reader| plan.run(reader)).await
 }
 
 /// The run behind one point of a comparison.
@@ -414,7 +407,7 @@ async fn walk(body: Body<Walk>) -> JsonAnswer<serde_json::Value> {
 /// Every schedule between threads.
 async fn check_threads(State(lab): State<Lab>, body: Body<Walk>) -> Result<Response, Problem> {
     let Json(call) = body?;
-    call.check(&lab.jobs)
+    call.check(&lab.jobs).await
 }
 
 #[derive(Deserialize)]

@@ -66,7 +66,7 @@ impl Walk {
     }
 
     /// Look for a schedule that breaks the algorithm.
-    pub(crate) fn check(self, jobs: &Jobs) -> Result<Response, Problem> {
+    pub(crate) async fn check(self, jobs: &Jobs) -> Result<Response, Problem> {
         let rules = self.rules()?;
         check::tell(&self.name, self.n, &rules, &[])?;
         jobs.run(move |reader| {
@@ -88,10 +88,11 @@ impl Walk {
                 "states": report.progress.states, "exhausted": report.exhausted,
                 "exclusion": report.exclusion, "deadlockFree": report.deadlock_free,
                 "lockoutFree": report.lockout_free,
-                "steps": words(&all), "round": schedule.len(), "cycle": report.cycle.len(),
+                "steps": words(&all), "round": schedule.len(), "cycle": all.len() - schedule.len(),
             }));
             Ok(())
         })
+        .await
     }
 }
 
@@ -103,30 +104,36 @@ pub struct Schedule {
     buffers: bool,
     dropped: String,
     turns: String,
+    /// After how many turns those begin that are repeated forever.
+    round: Option<usize>,
 }
 
 impl Schedule {
-    /// The schedule in these lines of a report.
+    /// The schedule in these lines of a report, and the lines after it that are repeated forever.
     pub fn new(
         name: &str,
         processes: usize,
         buffers: bool,
         dropped: &str,
         lines: &[Line],
+        cycle: &[Line],
     ) -> Result<Self, String> {
         let (name, dropped) = (name.to_owned(), dropped.to_owned());
         let walk = Walk { name, n: processes, buffers, dropped, steps: String::new() };
         let rules = walk.rules().map_err(|problem| problem.1)?;
-        let turns = words(&check::choices_of(&walk.name, processes, &rules, lines)?);
+        let told = |lines: &[Line]| check::choices_of(&walk.name, processes, &rules, lines);
+        let turns = words(&told(&[lines, cycle].concat())?);
+        let round = if cycle.is_empty() { None } else { Some(told(lines)?.len()) };
         let Walk { name, dropped, .. } = walk;
-        Ok(Self { name, processes, buffers, dropped, turns })
+        Ok(Self { name, processes, buffers, dropped, turns, round })
     }
 
     /// The schedule as the page names it in a link.
     pub(crate) fn query(&self) -> String {
-        let Self { name, processes, buffers, dropped, turns } = self;
+        let Self { name, processes, buffers, dropped, turns, round } = self;
         let buffers = u8::from(*buffers);
-        format!("name={name}&n={processes}&buffers={buffers}&drop={dropped}&steps={turns}")
+        let round = round.map(|round| format!("&round={round}")).unwrap_or_default();
+        format!("name={name}&n={processes}&buffers={buffers}&drop={dropped}&steps={turns}{round}")
     }
 }
 
@@ -145,10 +152,13 @@ fn moment(moment: &Moment) -> Value {
     let turns = moment.choices.iter();
     let turns = turns
         .map(|(turn, what)| json!({ "do": word(*turn), "process": turn.process, "text": what }));
+    // As text: a register may hold more than the numbers of a browser can tell apart.
+    let registers = moment.registers.iter();
+    let registers = registers.map(|(name, value)| (name, value.to_string())).collect::<Vec<_>>();
     let line = moment.line.as_ref();
     json!({
         "places": places.collect::<Vec<_>>(),
-        "registers": moment.registers,
+        "registers": registers,
         "turns": turns.collect::<Vec<_>>(),
         "right": moment.right,
         "process": line.map(|line| line.process),

@@ -185,13 +185,23 @@ impl Browser {
         self.theme(Theme::Light);
     }
 
-    /// Change the theme that the reader wants. All readers of the tests want no motion.
+    /// Change the theme that the reader wants. All readers of the tests want no motion, except
+    /// those of [`Self::moving`].
     pub(crate) fn theme(&self, theme: Theme) {
+        self.media(theme, "reduce");
+    }
+
+    /// The reader has nothing against motion, until the theme or the size is changed.
+    pub(crate) fn moving(&self) {
+        self.media(Theme::Light, "no-preference");
+    }
+
+    fn media(&self, theme: Theme, motion: &str) {
         let scheme = if theme == Theme::Dark { "dark" } else { "light" };
         let forced = if theme == Theme::Forced { "active" } else { "none" };
         let features = json!({ "features": [
             { "name": "prefers-color-scheme", "value": scheme },
-            { "name": "prefers-reduced-motion", "value": "reduce" },
+            { "name": "prefers-reduced-motion", "value": motion },
             { "name": "forced-colors", "value": forced },
         ] });
         self.devtools("Emulation.setEmulatedMedia", &features);

@@ -99,6 +99,7 @@ const FACTS: &str = "
   const marks = {
     '.rules .ran': '.rules li:not(.ran)',
     '.schedule .ran': '.schedule li:not(.ran)',
+    '.schedule .again:not(.ran)': '.schedule li:not(.again, .ran)',
     '.code .acted': '.code li:not(.acted)',
     '.code .hit': '.code .acted:not(.hit)',
     'td.changed': '.knows td:not(.changed)',

@@ -131,6 +131,7 @@ fn faults_are_switches() {
     stage.browser.run("[...document.querySelectorAll('[data-do=c2]')][0].click()");
     stage.until(4);
     assert_eq!(words(), "a1x1-2u1-3c2");
+    assert_eq!(stage.browser.wrong_in_any_theme("faults"), [""; 0]);
     let crashed = "return document.querySelectorAll('.node.crashed .cross').length";
     assert_eq!(stage.browser.run(crashed), 1);
     // FIFO off: the same group over other channels.
@@ -146,6 +147,136 @@ fn faults_are_switches() {
     let answer = "return document.querySelector('.possible')?.innerText";
     let answer = stage.browser.wait("without FIFO it breaks", answer);
     assert!(answer.as_str().unwrap().starts_with("Still possible: 4 steps"), "{answer}");
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn other_channels_keep_the_quorums_and_the_steps_of_a_story() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let change = |label: &str, value: &str| {
+        stage.browser.run(&format!(
+            "const it = document.querySelector('[aria-label={label}]'); it.value = {value:?}; \
+             it.dispatchEvent(new Event('change')); document.activeElement.blur()"
+        ));
+        stage.browser.wait(label, "return !doorwayLab.busy");
+    };
+    let story = || {
+        let now = "const { story, at } = doorwayLab; const [first, ...lines] = \
+                   story.frame.run.split('\\n'); return [first, lines.length, story.words(), at]";
+        stage.browser.run(now)
+    };
+    let told = &SCRIPTS.iter().find(|script| script.name == "maekawa/section-5").unwrap().text;
+    let words = Story::read(told).unwrap().words.concat();
+    stage.visit("#/story/maekawa%2Fsection-5");
+    stage.browser.run("doorwayLab.show(30)");
+    change("Channels", "unordered");
+    let unordered = serde_json::json!(["maekawa n=13 channel=unordered", 13, words, 30]);
+    assert_eq!(story(), unordered);
+    assert_eq!(stage.text("#alert"), "");
+    change("Channels", "fifo");
+    assert_eq!(story(), serde_json::json!(["maekawa n=13", 13, words, 30]));
+    // With another number of nodes the listed quorums do not fit, and the page says so.
+    change("Nodes", "12");
+    assert_eq!(story(), serde_json::json!(["maekawa n=12", 0, "", 0]));
+    let alert = stage.text("#alert");
+    assert!(alert.contains("were listed for 13 nodes"), "{alert}");
+    // A message that was overtaken arrives first in FIFO channels, so the story ends before that.
+    stage.visit("#/lab/lamport+n=2+channel=unordered/a1a2d2-1d1-2.2?at=4");
+    stage.until(4);
+    change("Channels", "fifo");
+    assert_eq!(story(), serde_json::json!(["lamport n=2", 0, "a1a2d2-1", 3]));
+    let alert = stage.text("#alert");
+    assert!(alert.contains("The story goes no further than this: step 4"), "{alert}");
+    assert_eq!(stage.browser.wrong_in_any_theme("alert"), [""; 0]);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn messages_move_unless_the_reader_wants_no_motion() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // A message arrives and another one leaves. What is told: the copy of the message on its way to
+    // its receiver, the delays of the motions, and where the messages stand in the end.
+    let step = "await doorwayLab.take('d1-2'); \
+                const { length } = document.querySelectorAll('.network .ghost'); \
+                const motions = document.getAnimations().map((it) => it.effect.getTiming()); \
+                return [length, motions.map((it) => [it.delay, it.duration])]";
+    let places = "return document.getAnimations().length || document.querySelector('.ghost') \
+                  ? null : [...document.querySelectorAll('.network .pill')].map((it) => \
+                    [it.textContent, Math.round(it.getBoundingClientRect().x), \
+                     Math.round(it.getBoundingClientRect().y)])";
+    let begin = || {
+        stage.visit("#/");
+        stage.visit("#/lab/ricart-agrawala+n=3/a1?at=1");
+        stage.until(1);
+    };
+    begin();
+    assert_eq!(stage.browser.run(step), serde_json::json!([0, []]), "no motion");
+    let still = stage.browser.wait("the end", places);
+    assert_eq!(still.as_array().map(Vec::len), Some(2), "a REQUEST and a REPLY: {still}");
+    stage.browser.moving();
+    begin();
+    let moved = stage.browser.run(step);
+    assert_eq!(moved, serde_json::json!([1, [[0, 250], [250, 250]]]), "first one, then the other");
+    assert_eq!(stage.browser.wait("the end", places), still, "the places are the same");
+    // One step back does not move anything, and steps that follow quickly leave no copies behind.
+    stage.browser.run("doorwayLab.back(); doorwayLab.forward(); doorwayLab.back()");
+    let copies = "return !document.querySelector('.ghost') && !document.getAnimations().length";
+    stage.browser.wait("no copies", copies);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_bill_above_the_claim_is_red_unless_the_claim_is_a_mean() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let red = "return document.querySelectorAll('.cost .over').length";
+    // A doubled REQUEST is answered twice, so the request costs 5 messages instead of 4.
+    stage.visit("#/lab/ricart-agrawala+n=3/a1u1-2d1-2d1-3?at=4");
+    stage.until(4);
+    assert_eq!(stage.browser.run(red), 1, "{}", stage.text(".cost"));
+    assert!(!stage.text(".cost").contains("on average"));
+    // A single request may cost more than the mean that Raymond claims.
+    stage.visit("#/lab/raymond-tree+n=4/?at=0");
+    let found = stage.browser.run(
+        "const lab = doorwayLab; lab.pick = 'dice:7'; await lab.go('400'); \
+         const { fold } = await import('/js/bills.js'); \
+         const { most } = lab.story.frame.group.claim; \
+         const dear = (at) => fold(lab.story, at).slice(-6).some((it) => it.messages > most); \
+         const steps = lab.story.steps.keys(); \
+         const at = [...steps].find(dear); if (at) lab.show(at); return at ?? null;",
+    );
+    assert!(found.is_u64(), "a request costs more than the mean: {found}");
+    assert_eq!(stage.browser.run(red), 0, "{}", stage.text(".cost"));
+    let told = "2 x diameter = 0 to";
+    let cost = stage.text(".cost");
+    assert!(cost.contains(told) && cost.contains("on average over a run"), "{cost}");
+    assert_eq!(stage.browser.wrong_in_any_theme("bills of a mean"), [""; 0]);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn with_a_loss_from_here_asks_about_nodes_that_stop_asking() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/lab/ricart-agrawala+n=2/a1?at=1");
+    stage.browser.run(
+        "const losses = document.querySelectorAll('.here select')[1]; losses.value = '1'; \
+         losses.dispatchEvent(new Event('change', { bubbles: true }))",
+    );
+    let asks = "const asks = document.querySelector('.here select'); \
+                return [asks.selectedOptions[0].textContent, asks.options[0].disabled]";
+    assert_eq!(stage.browser.run(asks), serde_json::json!(["once more", true]));
+    stage.browser.press(&["h"]);
+    let answer = "return document.querySelector('.possible')?.innerText";
+    let answer = stage.browser.wait("an answer, not a refusal", answer);
+    assert!(answer.as_str().unwrap().starts_with("Still possible: 1 step"), "{answer}");
+    stage.browser.run(
+        "const losses = document.querySelectorAll('.here select')[1]; losses.value = '0'; \
+         losses.dispatchEvent(new Event('change', { bubbles: true }))",
+    );
+    assert_eq!(stage.browser.run(asks), serde_json::json!(["once more", false]));
+    assert_eq!(stage.browser.log(), [""; 0]);
 }
 
 #[test]
@@ -192,6 +323,7 @@ fn a_node_that_starves_is_shown_as_a_loop() {
     assert_eq!(stage.browser.run("return document.querySelectorAll('path.loop').length"), 1);
     assert!(stage.text(".sentence").contains("Steps 5 to 14 can be repeated for ever"));
     assert!(stage.text(".next").contains("node 2 waits for ever"), "{}", stage.text(".next"));
+    assert_eq!(stage.browser.wrong_in_any_theme("starvation"), [""; 0]);
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
@@ -216,6 +348,7 @@ fn a_story_is_opened_and_told_with_the_keyboard_alone() {
     stage.browser.press(&["/"]);
     stage.browser.wait("find", "return document.activeElement.matches('.find')");
     stage.browser.type_text("asks");
+    assert_eq!(stage.browser.wrong_in_any_theme("find"), [""; 0]);
     stage.browser.press(&["Tab", "Enter"]);
     stage.until(3);
     let word = stage.browser.run("return doorwayLab.story.steps[2].do");
@@ -242,6 +375,13 @@ fn back_branch_and_return_by_keyboard_alone() {
     stage.until(2);
     assert_eq!(words(), "a2d2-3", "another choice");
     assert_eq!(stage.browser.run("return doorwayLab.branches.length"), 1);
+    assert_eq!(stage.browser.wrong_in_any_theme("branches"), [""; 0]);
+    stage.browser.press(&["u"]);
+    let open = "return document.querySelector('dialog').open";
+    stage.browser.wait("the link", open);
+    assert!(stage.text("dialog .address").contains("#/lab/ricart-agrawala"));
+    assert_eq!(stage.browser.wrong_in_any_theme("link"), [""; 0]);
+    stage.browser.press(&["Escape"]);
     stage.browser.press(&["b", "Enter"]);
     stage.browser.wait("the first way again", "return doorwayLab.story.words() === 'a2d2-1'");
     stage.browser.press(&["Home"]);
@@ -262,19 +402,23 @@ fn back_branch_and_return_by_keyboard_alone() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
-fn scrubbing_asks_the_server_nothing() {
+fn scrubbing_asks_the_server_for_nothing_but_the_choices_of_a_rest() {
     let stage = Stage::new(Look::DESK, First::Shelf);
     stage.visit("#/lab/lamport+n=5/?at=0");
     stage.browser.run("await doorwayLab.go('300');");
     let asked = stage.browser.run(
-        "const lab = doorwayLab; const real = window.fetch; let count = 0; \
-         window.fetch = (...all) => { count += 1; return real(...all); }; \
+        "const lab = doorwayLab; const real = window.fetch; const asked = []; \
+         window.fetch = (...all) => { asked.push(all[0]); return real(...all); }; \
          const slider = document.querySelector('.slider'); \
          for (let at = 300; at > 0; at -= 7) { slider.value = at; \
            slider.dispatchEvent(new Event('input')); } \
-         window.fetch = real; return [count, lab.at];",
+         const during = asked.length; \
+         await new Promise((done) => setTimeout(done, 200)); \
+         lab.show(20); lab.show(6); await new Promise((done) => setTimeout(done, 200)); \
+         window.fetch = real; return [during, asked, lab.at];",
     );
-    assert_eq!(asked, serde_json::json!([0, 6]));
+    // At the moment where the slider rests, the page asks once what else can happen there.
+    assert_eq!(asked, serde_json::json!([0, ["/api/choices"], 6]));
 }
 
 #[test]
@@ -329,6 +473,7 @@ fn a_counterexample_opens_at_its_violation() {
     let red = stage.browser.run("return document.querySelectorAll('.node.bad').length");
     assert_eq!(red, 2, "both nodes are red");
     stage.browser.picture("violation-1366");
+    assert_eq!(stage.browser.wrong_in_any_theme("violation"), [""; 0]);
 }
 
 #[test]
@@ -340,6 +485,7 @@ fn from_here_is_answered_and_shows_the_way() {
     let possible = "return document.querySelector('.possible')?.innerText";
     let answer = stage.browser.wait("an answer", possible);
     assert!(answer.as_str().unwrap().contains("Still possible: 6 steps"), "{answer}");
+    assert_eq!(stage.browser.wrong_in_any_theme("still possible"), [""; 0]);
     stage.browser.run("document.querySelectorAll('.answer button')[1].click()");
     stage.browser.wait("the way", "return doorwayLab.story.steps.length === 6");
     stage.browser.press(&["End"]);
@@ -349,6 +495,7 @@ fn from_here_is_answered_and_shows_the_way() {
     stage.browser.press(&["h"]);
     let impossible = "return document.querySelector('.answer')?.innerText.startsWith('Impossible')";
     stage.browser.wait("the other answer", impossible);
+    assert_eq!(stage.browser.wrong_in_any_theme("impossible"), [""; 0]);
 }
 
 #[test]
@@ -363,6 +510,22 @@ fn from_here_can_be_stopped_and_says_since_when_nothing_can_go_wrong() {
     let stopped = "return document.querySelector('.answer').innerText.startsWith('Stopped')";
     stage.browser.wait("it stops", stopped);
     assert_eq!(stage.text(".ask"), "Can this still go wrong?");
+    // The answer would be about another moment than the one on the screen, so the check stops.
+    stage.browser.press(&["h"]);
+    stage.browser.wait("stop", "return document.querySelector('.ask').innerText === 'stop'");
+    stage.browser.press(&["1"]);
+    let moved = "return document.querySelector('.answer').innerText.includes('another moment')";
+    stage.browser.wait("it stops", moved);
+    assert_eq!((stage.at(), stage.text(".ask").as_str()), (1, "Can this still go wrong?"));
+    // Another screen stops it too, so both places for jobs are free again. The server notices that
+    // a reader has gone when it next looks for it, and a new job waits for that.
+    for _ in 0..4 {
+        stage.visit("#/lab/lamport+n=6/?at=0");
+        stage.browser.press(&["h"]);
+        let looks = "return document.querySelector('.answer').innerText.startsWith('looking from')";
+        stage.browser.wait("a job", looks);
+        stage.visit("#/");
+    }
     // One message may be lost. After the last reply no loss matters any more.
     stage.visit("#/lab/ricart-agrawala+n=3/a1d1-2d2-1d1-3d3-1?at=5");
     stage.browser.run(
@@ -509,6 +672,31 @@ fn links_that_do_not_fit_are_answered_with_a_sentence() {
     assert!(told("#/lab/ricart-agrawala+n=3/a1d2-3").contains("step 2"));
     assert_eq!(stage.browser.run("return doorwayLab.story.steps.length"), 1, "as far as it goes");
     assert!(told("#/lab/ricart-agrawala+n=3/a1?at=1&w=deadbeef").contains("differs from"));
+    // Of a longer story the link has a digit for some of its steps, which say where it differs.
+    for (steps, changed, since) in
+        [(5, 2, 2), (5, 5, 5), (200, 1, 1), (200, 60, 53), (200, 200, 196)]
+    {
+        stage.visit("#/lab/ricart-agrawala+n=3/?at=0");
+        stage.browser.run(&format!("await doorwayLab.go('{steps}')"));
+        let link = stage.browser.run("return doorwayLab.address()");
+        let link = link.as_str().unwrap().to_owned();
+        stage.visit("#/");
+        stage.visit(&link);
+        stage.until(steps);
+        assert_eq!(stage.text("#alert"), "", "the code is the same: {link}");
+        // The link as it would be if the code told another story from this step on.
+        let other = stage.browser.run(&format!(
+            "const url = await import('/js/url.js'); const {{ story }} = doorwayLab; \
+             const steps = story.steps.map(({{ print }}, at) => \
+               ({{ print: at + 1 < {changed} ? print : (print ^ 0x5a5a5a5f) >>> 0 }})); \
+             return url.write({{ run: story.frame.run, steps: story.words(), at: 0, \
+               print: url.print(steps) }})"
+        ));
+        let place = other.as_str().unwrap();
+        let said = told(place);
+        let wanted = format!("differs from about step {since} on");
+        assert!(said.contains(&wanted), "{steps} steps, changed at {changed}: {said}");
+    }
     assert!(told("#/lab/ricart-agrawala+n=3000/").contains("1 to 100"));
     assert!(told("#/story/no%2Fsuch").contains("no story"));
     assert!(told("#/lab/%3Cimg%20src%3Dx%3E+n=3/").contains("<img"), "markup is text");

@@ -1,9 +1,161 @@
 //! Algorithms between threads in the browser.
 
 use doorway_page::server::First;
+use doorway_threads::algorithms::ALL;
+use doorway_threads::check::{self, Rules, StepChoice};
 
 use crate::Stage;
 use crate::driver::{Look, Theme};
+
+/// The steps of a link between threads, such as p0p1p0.2.
+fn turns(words: &str) -> Vec<StepChoice> {
+    let turn = |word: &str| {
+        let (process, which) = word.split_once('.').unwrap_or((word, "0"));
+        let number = |text: &str| text.parse().expect("a number");
+        StepChoice { process: number(process), which: number(which) }
+    };
+    words.split('p').skip(1).map(turn).collect()
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn every_algorithm_between_threads_takes_ten_steps() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    for entry in ALL {
+        let (name, n) = (entry.info.name, entry.info.fewest.max(2));
+        stage.visit(&format!("#/threads?name={name}&n={n}"));
+        let begins = "return document.querySelector('.threads .sentence')?.innerText \
+                      === 'The beginning.' && document.querySelectorAll('.threads .choice').length";
+        stage.browser.wait(name, begins);
+        let mut words = String::new();
+        for step in 1..=10 {
+            // Not always the same process.
+            let taken = stage.browser.run(&format!(
+                "const all = document.querySelectorAll('.threads .choice'); \
+                 const it = all[{step} * {step} % all.length]; it.click(); return it.dataset.do"
+            ));
+            words += taken.as_str().unwrap();
+            let taken = format!(
+                "return document.querySelector('.threads .sentence').innerText \
+                 .startsWith('Step {step}: ')"
+            );
+            stage.browser.wait(name, &taken);
+        }
+        let rules = Rules { bound: entry.info.bound, ..Rules::default() };
+        let moments = check::tell(name, n, &rules, &turns(&words)).unwrap();
+        let last = moments.last().unwrap();
+        let line = last.line.as_ref().unwrap();
+        assert_eq!(stage.text(".threads .sentence"), format!("Step 10: {line}."), "{name}");
+        let shown = stage.browser.run(
+            "return [...document.querySelectorAll('.threads tbody')].map((it) => \
+             [...it.rows].map((row) => [...row.cells].map((cell) => cell.textContent)))",
+        );
+        let places: Vec<&String> = last.places.iter().map(|(place, _)| place).collect();
+        let registers: Vec<_> =
+            last.registers.iter().map(|(name, value)| (name, value.to_string())).collect();
+        let told = stage_places(&shown[0]);
+        assert_eq!(serde_json::json!(told), serde_json::json!(places), "{name}");
+        assert_eq!(shown[1], serde_json::json!(registers), "{name}");
+        assert_eq!(stage.text("#alert"), "", "{name}");
+    }
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+/// The places in the table of the processes: the second column.
+fn stage_places(rows: &serde_json::Value) -> Vec<&serde_json::Value> {
+    rows.as_array().expect("rows").iter().map(|row| &row[1]).collect()
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn steps_that_can_be_repeated_for_ever_are_shown_as_a_loop() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/threads?name=increment-undo&n=2");
+    let wait = |what: &str, script: &str| stage.browser.wait(what, &format!("return {script}"));
+    wait("the choices", "document.querySelectorAll('.threads .choice').length === 2");
+    stage.browser.run("document.querySelector('.threads .ask').click()");
+    let text = "document.querySelector('.threads').innerText";
+    wait("the answer", &format!("{text}.includes('It can deadlock')"));
+    wait("the loop", &format!("/ends with [0-9]+ steps that can be repeated/.test({text})"));
+    stage.browser.run(
+        "[...document.querySelectorAll('.threads button')] \
+         .find((it) => it.innerText === 'show the schedule').click()",
+    );
+    let marked = "document.querySelectorAll('.schedule .again').length";
+    wait("the marks", &format!("{marked} > 0"));
+    let loops = || {
+        stage.browser.run(
+            "const all = [...document.querySelectorAll('.schedule li')]; \
+             return [all.length, all.findIndex((it) => it.matches('.again')), \
+               all.filter((it) => it.matches('.again')).length]",
+        )
+    };
+    let before = loops();
+    let [steps, first, count] = [0, 1, 2].map(|at| before[at].as_u64().unwrap());
+    assert_eq!(first + count, steps, "the loop is the end of the schedule: {before}");
+    let told = format!("Steps {} to {steps} can be repeated for ever.", first + 1);
+    assert!(stage.text(".threads .sentence").ends_with(&told), "{told}");
+    // Playing the loop once more leads to the same places and registers.
+    let same = stage.browser.run(&format!(
+        "const tables = () => [...document.querySelectorAll('.threads tbody')] \
+           .map((it) => it.innerText).join(); \
+         const go = (at) => document.querySelectorAll('.schedule button')[at - 1].click(); \
+         go({first}); const one = tables(); go({steps}); return one === tables()"
+    ));
+    assert_eq!(same, true);
+    for look in [Look::PHONE, Look::BEAMER, Look::DESK] {
+        stage.browser.look(look);
+        stage.browser.picture(&format!("threads-loop-{}", look.width));
+        assert_eq!(stage.browser.facts(&format!("loop, {} px", look.width)), [""; 0]);
+    }
+    assert_eq!(stage.browser.wrong_in_any_theme("loop between threads"), [""; 0]);
+    wait("the address", "location.hash.includes('round=')");
+    stage.browser.run("globalThis.before = true; location.reload()");
+    wait("the marks", &format!("!globalThis.before && {marked} > 0"));
+    assert_eq!(loops(), before, "the link has the loop");
+    // An algorithm that does not claim to be free of lockout has no schedule to show.
+    stage.visit("#/threads?name=tas&n=2");
+    wait("the choices", "document.querySelectorAll('.threads .choice').length === 2");
+    stage.browser.run("document.querySelector('.threads .ask').click()");
+    wait("the answer", &format!("{text}.includes('A process can be locked out')"));
+    stage.visit("#/threads?name=increment-undo&n=2&steps=p0p1p0p1&round=2");
+    wait("two steps", &format!("{marked} === 2"));
+    // Another step is no part of the loop.
+    stage.browser.run("document.querySelector('.threads .choice').click()");
+    wait("no marks", &format!("{marked} === 0"));
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_check_can_be_stopped_and_never_answers_about_another_algorithm() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    // Far more states than can be looked at before the button is pressed.
+    stage.visit("#/threads?name=bakery&n=4");
+    let wait = |what: &str, script: &str| stage.browser.wait(what, &format!("return {script}"));
+    wait("the choices", "document.querySelectorAll('.threads .choice').length === 4");
+    let click = "document.querySelector('.threads .ask').click()";
+    let asks = "document.querySelector('.threads .ask').innerText";
+    let looks = "/looking at every schedule: [0-9,]+ states/.test( \
+                 document.querySelector('.threads').innerText)";
+    stage.browser.run(click);
+    wait("it looks", looks);
+    assert_eq!(stage.browser.run(&format!("return {asks}")), "stop");
+    stage.browser.run(click);
+    wait("it stops", "document.querySelector('.threads').innerText.includes('Stopped: nothing')");
+    stage.browser.run(click);
+    wait("it looks again", looks);
+    stage.browser.run(
+        "const it = document.querySelector('.threads select'); it.value = 'peterson'; \
+         it.dispatchEvent(new Event('change'))",
+    );
+    wait("another algorithm", "document.querySelectorAll('.threads .choice').length === 2");
+    assert_eq!(stage.browser.run(&format!("return {asks}")), "Look at every schedule");
+    // Both places for jobs are free again, and the answer is about this algorithm.
+    stage.browser.run(click);
+    wait("it holds", "document.querySelector('.threads').innerText.includes('No two are ever')");
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
@@ -31,6 +183,7 @@ fn a_fence_that_is_left_out_lets_two_in() {
     wait("the violation", "document.querySelector('.threads .violated')");
     stage.browser.picture("threads-1366");
     assert_eq!(stage.browser.wrong_in_any_theme("threads"), [""; 0]);
+    wait("the address", "location.hash.includes('at=9')");
     stage.browser.run("history.replaceState(null, '', location.href); location.reload()");
     stage.ready();
     wait("the link opens it again", "document.querySelector('.threads .violated')");

@@ -5,6 +5,8 @@ import { h, many, put } from "./dom.js";
 /** The newest requests that are shown. */
 const MOST = 6;
 
+const HEAD = [["node", null], ["messages", null], ["others entered", "entries of other nodes while this request waited"], ["state", null]];
+
 const number = (value) => (Number.isInteger(value) ? String(value) : value.toFixed(2));
 
 /** @param {import("./lab.js").Lab} lab */
@@ -19,13 +21,16 @@ export function bills(lab) {
     const requests = fold(story, at);
     const most = claim.most === null ? "no bound" : number(claim.most);
     const value = claim.most === claim.least ? most : `${number(claim.least)} to ${most}`;
+    // Where the paper claims a mean, one request may cost more than the others.
+    const mean = claim.per === "run";
+    const bound = mean ? Infinity : claim.most ?? Infinity;
     put(body,
-      h("p", {}, "paper: ", h("strong", {}, `${claim.text} = ${value}`), " messages per entry"),
-      h("table", {}, h("thead", {}, h("tr", {}, ["node", "messages", "overtaken", "state"].map((it) => h("th", { scope: "col" }, it)))),
+      h("p", {}, "paper: ", h("strong", {}, `${claim.text} = ${value}`), ` messages per entry${mean ? ", on average over a run" : ""}`),
+      h("table", {}, h("thead", {}, h("tr", {}, HEAD.map(([text, title]) => h("th", { scope: "col", title }, text)))),
         h("tbody", {}, requests.slice(-MOST).reverse().map((it) => h("tr", {},
           h("th", { scope: "row" }, `${it.node}, no. ${it.request}`),
-          h(it.messages > (claim.most ?? Infinity) ? "td.over" : "td", {}, it.messages),
-          h("td", {}, it.overtaken),
+          h(it.messages > bound ? "td.over" : "td", {}, it.messages),
+          h("td", {}, it.others),
           h("td", {}, it.state))))),
       requests.length ? null : h("p.quiet", {}, "Nobody has asked yet."),
       requests.length > MOST ? h("p.quiet", {}, `and ${many(requests.length - MOST, "older request")}`) : null);
@@ -34,7 +39,7 @@ export function bills(lab) {
 }
 
 /** The requests up to a step: their messages, and the entries of others while they waited. */
-function fold(story, at) {
+export function fold(story, at) {
   const requests = new Map();
   const open = new Map();
   const counts = Array(story.n + 1).fill(0);
@@ -42,7 +47,7 @@ function fold(story, at) {
     const { node, do: word, entered, sends } = story.steps[step - 1];
     if (word.startsWith("a") || word.startsWith("s")) {
       counts[node] += 1;
-      const made = { node, request: counts[node], messages: 0, overtaken: 0, state: "waits" };
+      const made = { node, request: counts[node], messages: 0, others: 0, state: "waits" };
       requests.set(`${node}.${counts[node]}`, made);
       open.set(node, made);
     }
@@ -50,7 +55,7 @@ function fold(story, at) {
       const mine = open.get(node);
       if (mine) mine.state = "inside";
       open.delete(node);
-      for (const other of open.values()) other.overtaken += 1;
+      for (const other of open.values()) other.others += 1;
     }
     if (word.startsWith("r") || word.startsWith("w")) {
       const mine = requests.get(`${node}.${counts[node]}`);

@@ -8,7 +8,7 @@ import { kindOf, verdict } from "./story.js";
 const MOST = 40;
 
 const HEADS = {
-  message: "Messages", client: "Clients", learn: "News of crashes", forget: "Memory", crash: "Crashes",
+  message: "Messages", client: "Clients", learn: "News of crashes", crash: "Crashes",
 };
 
 /** @param {import("./lab.js").Lab} lab */

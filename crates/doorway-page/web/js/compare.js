@@ -33,18 +33,21 @@ export function comparison(lab, home) {
   const rows = h("tbody", {});
   const command = h("code", {});
   const status = h("p", { role: "status" });
-  const head = ["algorithm", "x", "messages per entry", "±", "formula", "response time", "overtaken"];
+  const head = ["algorithm", "x", "messages per entry", "±", "formula", "response time", "longest overtaking"];
   let running = null;
 
+  const measure = h("button", {}, "measure");
+
   async function run() {
-    running?.abort();
-    running = new AbortController();
+    const { signal } = running = new AbortController();
+    measure.textContent = "stop";
     put(rows);
     put(picture);
     status.textContent = "";
     const plan = { algorithms: [...names.selectedOptions].map((it) => it.value), sweep: sweep.value, seed: Number(seed.value), points: points.value.split(/[\s,]+/).filter(Boolean).map(Number) };
     try {
-      for await (const line of home.compare(plan, running.signal)) {
+      for await (const line of home.compare(plan, signal)) {
+        signal.throwIfAborted();
         if (line.row) rows.append(row(line.row, plan));
         if (line.done) status.textContent = `${line.done} of ${line.total} points`;
         if (line.command) command.textContent = line.command;
@@ -57,16 +60,27 @@ export function comparison(lab, home) {
         }
       }
     } catch (error) {
-      if (error.name !== "AbortError") status.textContent = error.message;
+      status.textContent = error.name === "AbortError" ? "Stopped: only the rows below are measured." : error.message;
+    } finally {
+      running = null;
+      measure.textContent = "measure";
     }
   }
 
   const row = (it, plan) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: runLink(it.algorithm, it.x, plan) }, it.algorithm)),
     [it.x, it.messages_per_entry, it.messages_ci, it.formula, it.response_time, it.overtakes_max].map((value) => h("td", {}, short(value))));
 
-  return h("div.compare", {}, h("h1", {}, "Compare"),
-    h("form.plan", { onsubmit: (event) => { event.preventDefault(); run(); } },
-      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "points ", points), h("label", {}, "seed ", seed), h("button", {}, "measure")),
+  const submit = (event) => {
+    event.preventDefault();
+    if (running) running.abort();
+    else run();
+  };
+  const element = h("div.compare", {}, h("h1", {}, "Compare"),
+    h("form.plan", { onsubmit: submit },
+      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "points ", points), h("label", {}, "seed ", seed), measure),
     status, h("p", {}, command), picture,
     h("div.tablebox", { tabindex: 0, "aria-label": "Measurements, scrollable" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((it) => h("th", { scope: "col" }, it)))), rows)));
+  // The work takes one of the few places for jobs at the server.
+  element.leave = () => running?.abort();
+  return element;
 }

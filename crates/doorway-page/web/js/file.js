@@ -7,6 +7,9 @@ import { Refusal } from "./server.js";
  * @typedef {Object} Moment  a world with the numbers of its messages
  * @property {number} world
  * @property {number[]} ids
+ * @property {([number, number]|undefined)[]} pays  for each of these messages, who pays: a node, and which of its requests
+ * @property {{from: number, to: number, text: number, id: number}[]} rest  messages under way that would change nothing: a settled world leaves them out
+ * @property {number[]} requests  how many requests each node has made
  * @property {number} sent   how many messages were sent so far
  * @property {boolean} over
  */
@@ -21,57 +24,82 @@ export function fileHome(atlas) {
     const ids = [];
     for (const { sends } of frame.opening) for (const { id } of sends) ids.push(id);
     const mail = worlds[0].mail.map((_, place) => ids[place] ?? place);
-    return { moments: [{ world: 0, ids: mail, sent: Math.max(-1, ...mail, ...ids) + 1, over: false }], steps: [] };
+    // Messages that were sent at the beginning are free.
+    const [pays, requests] = [mail.map(() => undefined), worlds[0].nodes.map(() => 0)];
+    return { moments: [{ world: 0, ids: mail, pays, rest: [], requests, sent: Math.max(-1, ...mail, ...ids) + 1, over: false }], steps: [] };
   }
 
-  /** The word of a step: messages of a channel are counted in the order of sending. */
-  function word(moment, edge) {
-    if (edge.mail === undefined) return `${edge.verb}${edge.node}`;
-    const { mail } = worlds[moment.world];
-    const [from, to] = mail[edge.mail];
-    const mine = moment.ids[edge.mail];
-    const older = mail.filter((it, place) => it[0] === from && it[1] === to && moment.ids[place] < mine).length;
-    return `d${from}-${to}${older ? `.${older + 1}` : ""}`;
+  /**
+   * What can happen: a choice as the page shows it, and the edge that leads to the next world. A message that the world
+   * leaves out has none: it arrives, and nothing changes. Messages of a channel are counted in the order of sending.
+   */
+  function possible(moment) {
+    if (moment.over) return [];
+    const page = worlds[moment.world];
+    const mail = page.mail.map(([from, to, text], place) => ({ from, to, text, id: moment.ids[place], place }));
+    const messages = [...mail, ...moment.rest].sort((a, b) => a.id - b.id).flatMap(({ from, to, text, id, place }, index, all) => {
+      const older = all.slice(0, index).filter((it) => it.from === from && it.to === to).length;
+      const edge = page.steps.find((it) => place !== undefined && it.mail === place);
+      if ((place !== undefined && !edge) || (older && frame.group.channel === "fifo")) return [];
+      const word = `d${from}-${to}${older ? `.${older + 1}` : ""}`;
+      return [{ edge, choice: { kind: "message", node: to, from, id, text: texts[text], do: [word] } }];
+    });
+    const verbs = { a: "asks", s: "asks to share", r: "leaves", k: "learns of a crash" };
+    const clients = page.steps.filter((edge) => edge.mail === undefined)
+      .map((edge) => ({ edge, choice: { kind: "client", node: edge.node, text: verbs[edge.verb] ?? edge.verb, do: [`${edge.verb}${edge.node}`] } }));
+    return [...messages, ...clients];
+  }
+
+  /** How many requests each node has made after a step, and who pays for each message that it sends. */
+  function charge(moment, { verb, node, mail, sends = [] }) {
+    const asks = verb === "a" || verb === "s";
+    const requests = moment.requests.map((count, place) => count + (asks && place + 1 === node ? 1 : 0));
+    // A client that was inside from the beginning has made no request.
+    const payer = (of) => (requests[of - 1] ? [of, requests[of - 1]] : undefined);
+    const cause = mail === undefined ? payer(node) : moment.pays[mail];
+    return { requests, fresh: sends.map(([, , served]) => (served ? payer(served) : cause)) };
   }
 
   function take(story, wanted) {
     const moment = story.moments.at(-1);
-    const page = worlds[moment.world];
-    const edge = moment.over ? undefined : page.steps.find((it) => word(moment, it) === wanted);
-    if (!edge) return `step ${story.steps.length + 1}: '${wanted}' cannot happen here`;
-    const fresh = (edge.sends ?? []).map((_, place) => moment.sent + place);
-    const ids = edge.violation === undefined
-      ? edge.from.map((origin) => (origin >= 0 ? moment.ids[origin] : fresh[-1 - origin])) : moment.ids;
-    const took = edge.mail === undefined ? undefined : moment.ids[edge.mail];
-    const kept = new Set([...ids, took]);
+    const found = possible(moment).find((it) => it.choice.do[0] === wanted);
+    if (!found) return `step ${story.steps.length + 1}: '${wanted}' cannot happen here`;
+    const { edge, choice } = found;
+    if (!edge) {
+      const state = states[worlds[moment.world].nodes[choice.node - 1]];
+      story.steps.push({ do: wanted, node: choice.node, took: choice.id, print: null, sends: [], state, rules: [], lines: [], hits: [] });
+      story.moments.push({ ...moment, rest: moment.rest.filter((it) => it.id !== choice.id) });
+      return null;
+    }
+    const { requests, fresh: payers } = charge(moment, edge);
+    const sends = (edge.sends ?? []).map(([to, text], place) => ({ from: edge.node, to, text, id: moment.sent + place, pays: payers[place] }));
+    const mail = worlds[moment.world].mail.map(([from, to, text], place) => ({ from, to, text, id: moment.ids[place], pays: moment.pays[place] }));
+    const over = edge.violation !== undefined;
+    const now = over ? mail : edge.from.map((origin) => (origin >= 0 ? mail[origin] : sends[-1 - origin]));
+    const took = choice.kind === "message" ? choice.id : undefined;
+    const ids = now.map((it) => it.id);
+    const left = over ? [] : [...mail, ...sends].filter(({ id }) => id !== took && !ids.includes(id));
     story.steps.push({
-      do: wanted, node: edge.node, took, entered: edge.entered, print: 0,
-      sends: (edge.sends ?? []).map(([to, text], place) => ({ id: fresh[place], to, text: texts[text] })),
-      lost: edge.violation === undefined ? [...moment.ids, ...fresh].filter((id) => !kept.has(id)) : [],
+      do: wanted, node: edge.node, took, entered: edge.entered, print: null,
+      sends: sends.map(({ id, to, text, pays }) => ({ id, to, text: texts[text], pays })),
       violation: violations[edge.violation], state: states[edge.state], ...causes[edge.cause],
     });
-    story.moments.push({ world: edge.to, ids, sent: moment.sent + fresh.length, over: edge.violation !== undefined });
+    story.moments.push({
+      world: edge.to, ids, pays: now.map((it) => it.pays), rest: [...moment.rest, ...left], requests, sent: moment.sent + sends.length, over,
+    });
     return null;
   }
 
-  function choices(moment) {
-    if (moment.over) return [];
-    const page = worlds[moment.world];
-    const verbs = { a: "asks", s: "asks to share", r: "leaves", k: "learns of a crash" };
-    const all = page.steps.map((edge) => {
-      const { node, mail, verb } = edge;
-      if (mail === undefined) return { kind: "client", node, text: verbs[verb] ?? verb, do: [word(moment, edge)] };
-      const [from, , text] = page.mail[mail];
-      return { kind: "message", node, from, id: moment.ids[mail], text: texts[text], do: [word(moment, edge)] };
-    });
-    return [...all.filter((it) => it.id !== undefined).sort((a, b) => a.id - b.id), ...all.filter((it) => it.id === undefined)];
-  }
+  const choices = (moment) => possible(moment).map((it) => it.choice);
+
+  /** The deadlock that a moment is. While a message is under way, something can happen. */
+  const stuckAt = ({ world, rest }) => (rest.length ? null : violations[worlds[world].stuck] ?? null);
 
   function tell(story, from, broken) {
     const key = story.steps.map((step) => step.do).join("") || "0";
     stories.set(key, story);
     const moment = story.moments.at(-1);
-    const stuck = violations[worlds[moment.world].stuck] ?? null;
+    const stuck = stuckAt(moment);
     const telling = { key, from, steps: story.steps.slice(from), choices: choices(moment), stuck, broken: broken ?? undefined };
     return from ? telling : { ...frame, ...telling };
   }
@@ -131,8 +159,8 @@ export function fileHome(atlas) {
         if (!choice || take(story, choice.do[0])) break;
         const { entered, violation } = story.steps.at(-1);
         const moment = story.moments.at(-1);
-        const stuck = worlds[moment.world].stuck !== undefined;
-        const quiet = until === "quiet" && !worlds[moment.world].mail.length;
+        const stuck = stuckAt(moment) !== null;
+        const quiet = until === "quiet" && !worlds[moment.world].mail.length && !moment.rest.length;
         if (violation || (until === "entry" && entered) || (until === "violation" && stuck) || quiet) break;
       }
       return extended(place, from, null, story);

@@ -8,27 +8,40 @@ export function here(lab) {
   const asks = select("each node asks", [["", "for ever"], ["0", "no more"], ["1", "once more"], ["2", "twice more"]]);
   const faults = [["losses", "losses"], ["duplicates", "doubled"], ["crashes", "crashes"]]
     .map(([name, label]) => [name, select(label, [["0", "0"], ["1", "1"], ["2", "2"]])]);
-  const ask = h("button.ask", { type: "button", onclick: () => (running ? running.abort() : run()) }, "Can this still go wrong?");
+  /** With losses or doubled messages, only a check of nodes that stop asking comes to an end. */
+  const endless = () => {
+    const [losses, doubled] = faults.map(([, label]) => Number(label.lastChild.value));
+    const times = asks.lastChild;
+    times.options[0].disabled = losses + doubled > 0;
+    if (times.options[0].disabled && times.value === "") times.value = "1";
+  };
+  for (const [, label] of faults) label.addEventListener("change", endless);
+  const toggle = () => (running ? running.abort() : run());
+  const ask = h("button.ask", { type: "button", onclick: toggle }, "Can this still go wrong?");
   const answer = h("div.answer", { role: "status", "aria-live": "polite" });
   const element = h("section.panel.here", { "aria-label": "From here" }, h("h2", {}, "From here"),
     h("details", {}, h("summary", {}, "what may happen"), asks, faults.map(([, label]) => label)), ask, answer);
   /** @type {AbortController|null} */
   let running = null;
   let asked = { story: null, at: -1 };
+  /** Whether the moment on screen is the one that was asked about. */
+  const same = () => asked.story === lab.story && asked.at === lab.at;
 
   async function run() {
+    endless();
     const question = Object.fromEntries(faults.map(([name, label]) => [name, Number(label.lastChild.value)]));
     const times = asks.lastChild.value;
     if (times !== "") question.acquires = Number(times);
     asked = { story: lab.story, at: lab.at };
     running = new AbortController();
+    const { signal } = running;
     ask.textContent = "stop";
     put(answer, h("p.quiet", {}, "looking …"));
     try {
-      const { signal } = running;
       let answered = false;
       await lab.about(async (place) => {
         for await (const line of lab.home.check(place, question, signal)) {
+          signal.throwIfAborted();
           answered ||= Boolean(line.verdict);
           if (line.verdict) tell(line);
           else put(answer, h("p.quiet", {}, `looking from step ${line.step}: ${many(line.worlds, "world")}, depth ${line.depth}`));
@@ -36,7 +49,8 @@ export function here(lab) {
       });
       if (!answered) throw new Error("The check ended without an answer. Please report it with the link.");
     } catch (error) {
-      put(answer, h("p", {}, error.name === "AbortError" ? "Stopped: nothing is known." : error.message));
+      const stopped = same() ? "Stopped: nothing is known." : "Stopped, because another moment is on the screen.";
+      put(answer, h("p", {}, error.name === "AbortError" ? stopped : error.message));
     } finally {
       running = null;
       ask.textContent = "Can this still go wrong?";
@@ -47,8 +61,8 @@ export function here(lab) {
     if (line.verdict === "not-exhausted") {
       put(answer, h("p", {}, h("strong", {}, "Not exhausted"), `: ${many(line.worlds, "world")} looked at, and there are more. Nothing is known.`));
     } else if (line.verdict === "impossible") {
-      const since = line.since === 0 ? "from the beginning" : `since step ${line.since}`;
-      const bound = line.overtaken === null || line.overtaken === undefined ? "" : ` A node that waits is overtaken at most ${line.overtaken} times.`;
+      const since = line.since === 0 ? "from the beginning" : `${line.exact ? "" : "at the latest "}since step ${line.since}`;
+      const bound = line.overtaken === null || line.overtaken === undefined ? "" : ` While a node waits, others enter at most ${many(line.overtaken, "time")}.`;
       put(answer, h("p", {}, h("strong", {}, "Impossible"), ` ${since}: ${many(line.worlds, "world")}, all of them looked at.${bound}`));
     } else {
       const count = line.steps.length + line.cycle.length;
@@ -57,7 +71,7 @@ export function here(lab) {
       put(answer,
         h("p.possible", {}, h("strong", {}, head), `${rest}. ${line.violation.property}: ${line.violation.text}.`),
         count === 0 ? null : h("p", {},
-          h("button", { type: "button", onclick: () => lab.take(line.steps[0] ?? line.cycle[0]) }, "hint: one step"), " ",
+          h("button", { type: "button", onclick: () => lab.take(() => (same() ? line.steps[0] ?? line.cycle[0] : undefined)) }, "hint: one step"), " ",
           h("button", { type: "button", onclick: () => shown(line) }, "show the way")));
     }
   }
@@ -72,10 +86,12 @@ export function here(lab) {
     }
   }
 
+  // An answer is about one moment. At another one it would be wrong, so the check stops and the answer goes.
   const draw = () => {
     element.hidden = !lab.story || Boolean(lab.story.frame.names) || !lab.home.check;
-    if (running || (asked.story === lab.story && asked.at === lab.at)) return;
-    put(answer);
+    if (same()) return;
+    if (running) running.abort();
+    else put(answer);
   };
-  return { element, draw, ask: () => (running ? running.abort() : run()) };
+  return { element, draw, ask: toggle, stop: () => running?.abort() };
 }

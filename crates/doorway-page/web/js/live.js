@@ -181,5 +181,5 @@ function begin() {
 }
 
 document.addEventListener("visibilitychange", look);
-takeToken();
+state.prefix = takeToken();
 begin();

@@ -6,13 +6,15 @@ const LAB = "doorway.live.lab";
 /**
  * The address that `doorway top --page` prints has a token in its fragment, and says that the same
  * server has a laboratory. The token leaves the address bar at once.
+ * @returns {string}  what the names of the locks begin with that the command was asked for
  */
 export function takeToken() {
-  const found = location.hash.match(/^#t=([0-9a-f]{32})&lab$/);
-  if (!found) return;
+  const found = location.hash.match(/^#t=([0-9a-f]{32})&lab(?:&prefix=(.*))?$/);
+  if (!found) return "";
   setToken(found[1]);
   sessionStorage.setItem(LAB, "yes");
   history.replaceState(null, "", location.pathname);
+  return decodeURIComponent(found[2] ?? "");
 }
 
 /** Whether the server of this page also has a laboratory. */

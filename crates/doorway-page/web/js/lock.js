@@ -67,7 +67,7 @@ function ring(circle) {
 }
 
 /** What a client says about itself. */
-const label = (it) => h("code", {}, plain(it.client) || "without a label");
+const label = (it) => (it.client ? h("code", {}, plain(it.client)) : h("span.quiet", {}, "without a label"));
 
 /** Ask for the fence before a lock is broken. */
 function askFence(name, holder, tell) {

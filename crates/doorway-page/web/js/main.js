@@ -3,7 +3,7 @@
 import { h, put } from "./dom.js";
 import { help, keys } from "./keys.js";
 import { Lab } from "./lab.js";
-import { server, takeToken } from "./server.js";
+import { Refusal, server, takeToken } from "./server.js";
 import { setup } from "./setup.js";
 import { shelf } from "./shelf.js";
 import { read } from "./url.js";
@@ -65,7 +65,7 @@ const question = () => {
 };
 const button = (label, onclick, title) => h("button", { type: "button", onclick, title }, label);
 const oracle = h("button.oracle", { type: "button", onclick: question, title: "Hide what a step does until the space bar is pressed", "aria-pressed": "false" }, "predict");
-const bar = setup(lab, { start: (run) => begin(run) }, [
+const bar = setup(lab, { start: begin }, [
   home.name === "file" ? null : [h("a.button.home", { href: "#/" }, "stories"), h("a.button", { href: "#/compare" }, "compare"), h("a.button", { href: "#/threads" }, "threads")],
   h("span.moment", {}, h("span.told", {}, button("link", copyLink, "Copy the link to this moment"),
     home.draw ? button("export", exported) : null),
@@ -104,6 +104,8 @@ function remember() {
 let room = null;
 
 function show(name, ...content) {
+  // What a screen has asked for takes one of the few places for jobs at the server.
+  for (const left of $("main").children) if (!content.includes(left)) left.leave?.();
   if (name !== "threads") room = null;
   document.body.dataset.screen = name;
   $("transport").hidden = name !== "lab";
@@ -128,10 +130,19 @@ async function stage() {
   lab.show(lab.at);
 }
 
-function begin(run) {
+/**
+ * Go to another group, with the steps of a story as far as they are possible there.
+ * @param {string} run @param {{steps: string, at: number}} [story] @param {string} [lost]  what the group does not keep, as a sentence
+ */
+function begin(run, story, lost) {
   return lab.attempt(async () => {
-    await lab.link({ run });
-    await stage();
+    const before = lab.story;
+    try {
+      await lab.link({ run, ...story });
+    } finally {
+      if (lab.story !== before) await stage();
+    }
+    if (lost) throw new Refusal(lost, 0);
   });
 }
 

@@ -23,5 +23,6 @@ export function moment(lab, player) {
     h("div.column.left", {}, next.element, ask.element, ways.element),
     h("div.column.middle", {}, net.element, time.element, knows.element),
     h("div.column.right", {}, law.element, source.element, cost.element));
+  element.leave = ask.stop;
   return { element, draws: [...panels.map((panel) => panel.draw), transport(lab, player)], next, ask, ways };
 }

@@ -86,6 +86,6 @@ export const server = {
   compare: (plan, signal) => lines("compare", plan, signal),
   threads: () => json("threads"),
   walk: (story) => json("threads/walk", story),
-  threadsCheck: (story) => lines("threads/check", story),
+  threadsCheck: (story, signal) => lines("threads/check", story, signal),
   draw: async (place, format) => (await ask("draw", { ...place, format })).blob(),
 };

@@ -4,13 +4,13 @@ import { h, put } from "./dom.js";
 
 /**
  * @param {import("./lab.js").Lab} lab
- * @param {{start: (run: string) => any, home: () => any}} to
+ * @param {{start: (run: string, story?: {steps: string, at: number}, lost?: string) => any}} to
  * @param {HTMLElement[]} buttons
  */
 export function setup(lab, to, buttons) {
-  const algorithm = h("select", { "aria-label": "Algorithm", onchange: () => start(true) });
+  const algorithm = h("select", { "aria-label": "Algorithm", onchange: () => start({ fresh: true }) });
   const nodes = h("input.nodes", { type: "number", min: 1, max: 100, value: 3, "aria-label": "Nodes", onchange: () => start() });
-  const channel = h("select", { "aria-label": "Channels", onchange: () => start() },
+  const channel = h("select", { "aria-label": "Channels", onchange: () => start({ story: true }) },
     ["fifo", "unordered"].map((value) => h("option", { value }, value)));
   const more = h("input.more", { type: "text", "aria-label": "Other options of the group", placeholder: "options", onchange: () => start() });
   const title = h("span.story", {});
@@ -20,12 +20,23 @@ export function setup(lab, to, buttons) {
   const bar = h("div.inner", {},
     h("a.brand", { href: "#/" }, h("strong", {}, "Doorway"), " lab"), group, title, h("div.buttons", {}, buttons));
 
-  function start(fresh = false) {
-    const name = algorithm.value;
-    const words = [name, `n=${nodes.value || 3}`];
+  /**
+   * Go to the group that the bar describes. Another algorithm begins without the options of this one. Where the story can be
+   * told in the new group, as over other channels, its steps are kept.
+   */
+  function start({ fresh = false, story = false } = {}) {
+    const { run, group: { n } } = lab.story.frame;
+    const [name, size, options] = [algorithm.value, Number(nodes.value) || 3, fresh ? "" : more.value.trim()];
+    const words = [name, `n=${size}`];
     if (!fresh && channel.value !== lab.catalogue.get(name).channel) words.push(`channel=${channel.value}`);
-    if (!fresh && more.value.trim()) words.push(more.value.trim());
-    to.start(words.join(" "));
+    if (options) words.push(options);
+    // The quorums of the group, if they are listed one by one.
+    const lines = run.split("\n").slice(1);
+    const keeps = !fresh && size === n && !options.includes("quorums=");
+    const lost = !fresh && size !== n && lines.length
+      ? `The quorums of the story were listed for ${n} nodes. This group has those that the algorithm makes by itself.` : "";
+    const steps = story ? { steps: lab.story.words(), at: lab.at } : undefined;
+    to.start([words.join(" "), ...(keeps ? lines : [])].join("\n"), steps, lost);
   }
 
   const draw = () => {

@@ -141,6 +141,15 @@ function stays(story) {
           ? s("path.crashed", { d: `M${x(from)} ${y(node)}H${x(to)}` })
           : s(`rect.stay.${kind}`, { x: x(from), y: y(node) - 6, width: Math.max(2, x(to) - x(from)), height: 12, rx: 2 })),
       });
+      if (held > 0 && phase === "waiting") {
+        // It has a permit and waits for one more: a strip across the solid bar.
+        const strip = (name) => found.push({
+          from, to, tip: `${story.name(node)} inside and waiting, steps ${from} to ${to}`, in: () => true,
+          draw: (y) => s(name, { x: x(from), y: y(node) - 2, width: Math.max(2, x(to) - x(from)), height: 4 }),
+        });
+        strip("rect.knock");
+        strip("rect.stay.waiting");
+      }
     };
     for (const act of story.acts[node - 1]) {
       const next = story.steps[act - 1].state;
@@ -153,7 +162,7 @@ function stays(story) {
   return found;
 }
 
-/** Every message: an arrow, a stub while it is under way, a cross where it was lost. */
+/** Every message: an arrow, a stub while it is under way or if it is never received, a cross where it was lost. */
 function flights(story) {
   const found = [];
   const end = story.steps.length;
@@ -177,7 +186,7 @@ function flights(story) {
           d: `M${x(flight.sent)} ${y(flight.from)}L${a} ${b}m-5 -5l10 10m0 -10l-10 10`,
         });
       });
-    } else if (flight.ended === null) {
+    } else if (flight.ended === null || !flight.arrived.length) {
       const to = Math.min(flight.sent + 2, end + 1);
       item(to, (y) => s(`path.stub.k${colour % 7}`, {
         d: `M${x(flight.sent)} ${y(flight.from)}l${STEP * 1.2} ${(y(flight.to) - y(flight.from)) * 0.3}`,

@@ -1,5 +1,4 @@
-// A story as the page keeps it: every step, and how to see the moment after any of them. Going back
-// and forth asks the server nothing.
+// A story as the page keeps it: every step, and how to see the moment after any of them.
 
 /**
  * @typedef {Object} Flight  a message and what became of it
@@ -9,7 +8,7 @@
  * @property {string} text
  * @property {number} sent       the step that sent it; 0 at the beginning
  * @property {number[]} arrived  the steps at which it arrived
- * @property {number|null} lost  the step at which it was lost
+ * @property {number|null} lost  the step at which the network lost it
  * @property {number|null} ended the step after which it is no longer under way
  * @property {[number, number]} [pays]
  */
@@ -88,8 +87,10 @@ export class Story {
       if (!step.do.startsWith("u")) flight.ended = now;
     }
     for (const id of step.lost ?? []) {
-      const lost = this.flights.get(id);
-      if (lost) lost.lost = lost.ended = now;
+      const gone = this.flights.get(id);
+      if (gone) gone.ended = now;
+      // Other messages are never received because their receiver has crashed, or because they would change nothing.
+      if (gone && id === step.took) gone.lost = now;
     }
     if (now % APART === 0) this.kept.push(this.#underWay(now));
   }

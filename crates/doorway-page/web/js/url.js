@@ -80,11 +80,12 @@ const MARKS = 16;
 const stride = (count) => Math.max(1, Math.ceil(count / MARKS));
 
 /**
- * What was told, short: the print of the last step, and a digit for some of the steps before it.
- * @param {{print: number}[]} steps
+ * What was told, short: the print of the last step, and a digit for some of the steps before it. The steps of an atlas have
+ * no prints, so it is empty for them.
+ * @param {{print: number|null}[]} steps
  */
 export function print(steps) {
-  if (!steps.length) return "";
+  if (!steps.length || steps.at(-1).print === null) return "";
   const last = steps.at(-1).print.toString(16).padStart(8, "0");
   let marks = "";
   for (let at = stride(steps.length); at < steps.length; at += stride(steps.length)) {
@@ -94,12 +95,12 @@ export function print(steps) {
 }
 
 /**
- * From which step a story differs from the one that a link was made of; 0 if it does not.
- * @param {string} known @param {{print: number}[]} steps
+ * From which step a story differs from the one that a link was made of; 0 if it does not, or if that is not known.
+ * @param {string} known @param {{print: number|null}[]} steps
  */
 export function differs(known, steps) {
   const now = print(steps);
-  if (!known || !steps.length || known === now) return 0;
+  if (!known || !now || known === now) return 0;
   if (known.length !== now.length) return 1;
   for (let mark = 8; mark < now.length; mark += 1) {
     if (known[mark] !== now[mark]) return (mark - 8) * stride(steps.length) + 1;

@@ -16,7 +16,7 @@ use doorway_page::server::First;
 use serde::Serialize;
 
 use super::print_json;
-use crate::browser::{self, PageArgs};
+use crate::browser::{self, OptionalPageArgs};
 use crate::check_args::{CaseArgs, parse_checked_size};
 use crate::checking::{self, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
@@ -70,6 +70,8 @@ pub(crate) struct Args {
     /// Open the counterexample in a browser, at the violation
     #[arg(long, conflicts_with_all = ["all", "table", "assumptions", "json"])]
     page: bool,
+    #[command(flatten)]
+    browser: OptionalPageArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -221,6 +223,17 @@ impl Args {
         hints.row([again, format!("doorway replay {script}")]);
         Ok(hints.print_body(out, 0)?)
     }
+
+    /// Show the counterexample in a browser, until the command is interrupted.
+    fn open(&self, finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
+        let Some(story) = &finding.story else {
+            writeln!(out, "\nNothing is violated, so there is no story to open.")?;
+            return Ok(());
+        };
+        let name = format!("counterexample of {}", finding.info.name);
+        let first = First::Script { name, text: story.played.text.clone() };
+        browser::serve(&self.browser.page, first, out)
+    }
 }
 
 fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -236,7 +249,7 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
     }
     unless_closed(args.tell(&finding, out))?;
     if args.page {
-        open(&finding, out)?;
+        args.open(&finding, out)?;
     }
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", entry.info.name));
@@ -245,17 +258,6 @@ fn one(args: &Args, entry: &'static Entry, out: &mut dyn Write) -> anyhow::Resul
         Some(stop) => Err(NotExhausted(format!("not exhausted: {stop}")).into()),
         None => Ok(()),
     }
-}
-
-/// Show the counterexample in a browser, until the command is interrupted.
-fn open(finding: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Some(story) = &finding.story else {
-        writeln!(out, "\nNothing is violated, so there is no story to open.")?;
-        return Ok(());
-    };
-    let name = format!("counterexample of {}", finding.info.name);
-    let first = First::Script { name, text: story.played.text.clone() };
-    browser::serve(&PageArgs::default(), first, out)
 }
 
 /// The result of one algorithm under `--all`.

@@ -13,7 +13,7 @@ use doorway_lab::simulate::{Arrival, Options, Simulation, Workload};
 use doorway_lab::{AnyAlgorithm, Trace};
 use doorway_page::server::First;
 
-use crate::browser::{self, PageArgs};
+use crate::browser::{self, OptionalPageArgs};
 use crate::failure::Usage;
 use crate::files;
 use crate::group_args::{BeginArgs, ShapeArgs, parse_size};
@@ -32,6 +32,8 @@ Examples:
 /// of real nodes
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("no_open", |it| it.conflicts_with_all(NO_PAGE)))]
+#[command(mut_arg("port", |it| it.conflicts_with_all(NO_PAGE)))]
 pub(crate) struct Args {
     /// The algorithm
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
@@ -58,8 +60,10 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     /// Open what was recorded in a browser
     #[arg(long, requires = "recorded", conflicts_with_all = ["output", "json"])]
-    #[arg(conflicts_with_all = ["algorithm", "nodes", "script"])]
+    #[arg(conflicts_with_all = NO_PAGE)]
     page: bool,
+    #[command(flatten)]
+    browser: OptionalPageArgs,
     /// Print JSON for Perfetto
     #[arg(long, conflicts_with = "output")]
     json: bool,
@@ -73,6 +77,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     begin: BeginArgs,
 }
+
+/// The page shows recordings alone, so it cannot be opened beside these.
+const NO_PAGE: [&str; 3] = ["algorithm", "nodes", "script"];
 
 /// The largest number of nodes in a diagram.
 const MAX_NODES: usize = 1000;
@@ -103,7 +110,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     if args.page {
         let first = First::Recording(Box::new(trace));
-        browser::serve(&PageArgs::default(), first, out)?;
+        browser::serve(&args.browser.page, first, out)?;
         return failure.map_or(Ok(()), Err);
     }
     let picture = diagram::render(&trace, format);

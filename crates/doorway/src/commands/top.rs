@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use super::print_json;
-use crate::browser::{self, PageArgs};
+use crate::browser::{self, OptionalPageArgs};
 use crate::service::exit::Exit;
 use crate::service::fit::{shorten, width};
 use crate::service::identity::scope;
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     page: bool,
 
     #[command(flatten)]
-    browser: PageArgs,
+    browser: OptionalPageArgs,
 
     #[command(flatten)]
     node: LookArgs,
@@ -103,7 +103,8 @@ fn open_page(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         Stream::Unix(stream) => Ok(stream),
         Stream::Tcp(_) => Err(io::Error::other("this is not a Unix socket")),
     };
-    browser::serve(&args.browser, First::Live(LiveNode(Arc::new(dial))), out)
+    let node = LiveNode { dial: Arc::new(dial), prefix: args.prefix.clone() };
+    browser::serve(&args.browser.page, First::Live(node), out)
 }
 
 /// Show the locks again and again, until the user presses `q`.

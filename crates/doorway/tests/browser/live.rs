@@ -248,6 +248,23 @@ fn hostile_names_and_labels_stay_texts() {
 
 #[test]
 #[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_beginning_of_the_names_is_the_one_of_the_command() {
+    let group = three();
+    let _held = [hold(&group, 0, "deploy/a b", "first"), hold(&group, 0, "backup", "second")];
+    let live = Live::open_with(&group, 0, "top deploy/a% --page --no-open");
+    let typed = "return document.getElementById('prefix').value";
+    assert_eq!(live.browser.run(typed), "deploy/a%", "escaped in the address, and read again");
+    drop(live);
+    let live = Live::open_with(&group, 0, "top deploy/ --page --no-open");
+    live.shows("deploy/a b");
+    let names = "return [...document.querySelectorAll('button[data-lock]')] \
+                 .map((it) => it.dataset.lock)";
+    assert_eq!(live.browser.run(names), serde_json::json!(["deploy/a b"]));
+    assert_eq!(live.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
 fn a_recording_of_a_lock_opens_in_the_laboratory() {
     let group = three();
     let live = Live::open(&group, 0);
@@ -271,6 +288,7 @@ fn a_recording_of_a_lock_opens_in_the_laboratory() {
     live.browser.press(&["End"]);
     live.until("its end", "doorwayLab.at === doorwayLab.story.steps.length");
     live.browser.picture("live-recorded-1366");
+    assert_eq!(live.browser.wrong_in_any_theme("a recording of a lock"), [""; 0]);
     let address = live.browser.run("return location.href");
     let token = live.address.split("#t=").nth(1).expect("a token").trim_end_matches("&lab");
     assert!(!address.as_str().expect("text").contains(token), "the token stays here: {address}");

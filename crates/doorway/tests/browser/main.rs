@@ -69,7 +69,12 @@ struct Live {
 
 impl Live {
     fn open(group: &Group, node: usize) -> Self {
-        let mut top = group.command(node, "top --page --no-open");
+        Self::open_with(group, node, "top --page --no-open")
+    }
+
+    /// Open it with this command line.
+    fn open_with(group: &Group, node: usize, command: &str) -> Self {
+        let mut top = group.command(node, command);
         let (command, address) = served(top.stderr(Stdio::null()));
         let browser = Browser::open(Look::DESK);
         browser.go(&address);

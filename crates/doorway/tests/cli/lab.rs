@@ -73,6 +73,12 @@ impl Drop for LabServer {
     }
 }
 
+/// A port that is free now.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    listener.local_addr().expect("it has an address").port()
+}
+
 #[test]
 fn the_page_and_its_stories_are_served_until_ctrl_c() {
     let page = LabServer::start("lab --no-open");
@@ -88,7 +94,11 @@ fn a_script_and_a_counterexample_are_opened() {
     let page = LabServer::start(&format!("lab {script} --no-open"));
     assert!(page.get("/api/first").contains("\"words\":\"a2d1-2\""));
     assert!(page.stop().success());
-    let page = LabServer::start("check maekawa-sequential-self-first -n 2 --page");
+    let port = free_port();
+    let page = LabServer::start(&format!(
+        "check maekawa-sequential-self-first -n 2 --page --no-open --port {port}"
+    ));
+    assert_eq!(page.port, port, "as it was asked for");
     let told = page.get("/api/first");
     assert!(told.contains("counterexample of maekawa-sequential-self-first"), "{told}");
     assert!(told.contains("nothing can happen any more"), "{told}");
@@ -97,7 +107,11 @@ fn a_script_and_a_counterexample_are_opened() {
 
 #[test]
 fn a_counterexample_between_threads_is_opened_at_its_violation() {
-    let page = LabServer::start("threads check peterson --drop-fence b --page");
+    let port = free_port();
+    let page = LabServer::start(&format!(
+        "threads check peterson --drop-fence b --page --no-open --port {port}"
+    ));
+    assert_eq!(page.port, port, "as it was asked for");
     assert!(page.place.starts_with("/threads?name=peterson&n=2&buffers=1&drop=b&steps=p"));
     let steps = page.place.split("steps=").nth(1).expect("steps");
     let walk =
@@ -106,6 +120,9 @@ fn a_counterexample_between_threads_is_opened_at_its_violation() {
     let last = told.rsplit("\"right\":").next().expect("a last moment");
     assert!(last.starts_with("false"), "two are inside at the end: {told}");
     assert_eq!(page.stop().code(), Some(1), "the violation is still a failure");
+    let page = LabServer::start("threads check increment-undo --page --no-open");
+    assert!(page.place.contains("&round="), "the loop is marked: {}", page.place);
+    drop(page);
     let holds = doorway("threads check peterson --page").output().expect("it runs");
     assert!(holds.status.success());
     let text = String::from_utf8(holds.stdout).expect("text");
@@ -117,7 +134,11 @@ fn a_counterexample_between_threads_is_opened_at_its_violation() {
 fn a_recording_of_real_nodes_is_opened() {
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings");
     let files = ["n1", "n2", "n3"].map(|node| format!("{kept}/{node}.jsonl")).join(" ");
-    let page = LabServer::start(&format!("diagram --recorded {files} --lock orders --page"));
+    let port = free_port();
+    let page = LabServer::start(&format!(
+        "diagram --recorded {files} --lock orders --page --no-open --port {port}"
+    ));
+    assert_eq!(page.port, port, "as it was asked for");
     assert_eq!(page.place, "/first");
     let told = page.get("/api/first");
     assert!(told.contains("\"names\":[\"n1\",\"n2\",\"n3\"]"), "{told}");
@@ -133,4 +154,9 @@ fn what_cannot_be_opened_is_refused_in_one_line() {
     assert!(refusal("check --all --page").contains("--page"));
     assert!(refusal("check lamport --page --json").contains("--page"));
     assert!(refusal("diagram lamport --page").contains("--page"));
+    for line in ["check lamport", "threads check peterson", "diagram --recorded x"] {
+        let answer = refusal(&format!("{line} --no-open"));
+        assert!(answer.contains("--page"), "{line}: {answer}");
+    }
+    assert!(refusal("diagram lamport --no-open").contains("--no-open"));
 }

@@ -207,6 +207,7 @@ fn misuse_is_answered_with_what_would_be_right() {
             "say a whole number from 0 to 18446744073709551615",
         ),
         ("top --page --port 65536", "say a whole number from 0 to 65535"),
+        ("top --no-open", "say doorway top --page --no-open [PREFIX]"),
         // Without a name, the command is taken for it.
         ("run -- true", "'true' is taken for the name of a lock, and no command follows"),
         ("run -- true", say),

@@ -13,7 +13,7 @@ use doorway_threads::check::{Check, MAX_PROCESSES, Report};
 
 use super::finding::Finding;
 use super::{letters, page};
-use crate::browser::{self, PageArgs};
+use crate::browser::{self, OptionalPageArgs};
 use crate::check_args::{MOST_WORLDS, parse_threads};
 use crate::checking::{Interrupt, SearchMeter, Stop, cores};
 use crate::commands::print_json;
@@ -55,6 +55,8 @@ pub(crate) struct Args {
     /// Open the schedule that shows a violation in a browser, at the violation
     #[arg(long, conflicts_with_all = ["table", "json"])]
     page: bool,
+    #[command(flatten)]
+    browser: OptionalPageArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -152,7 +154,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
     if args.page {
-        open(&finding, out)?;
+        args.open(&finding, out)?;
     }
     if let Some(violated) = finding.violated() {
         return Err(anyhow!("{}: violated: {violated}", entry.info.name));
@@ -163,15 +165,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-/// Show the schedule in a browser, until the command is interrupted.
-fn open(finding: &Finding<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
-    match finding.schedule().map_err(|why| anyhow!("the schedule cannot be opened: {why}"))? {
-        Some(schedule) => browser::serve(&PageArgs::default(), First::Threads(schedule), out),
-        None => Ok(writeln!(out, "\nNothing is violated, so there is no schedule to open.")?),
-    }
-}
-
 impl Args {
+    /// Show the schedule in a browser, until the command is interrupted.
+    fn open(&self, finding: &Finding<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+        match finding.schedule().map_err(|why| anyhow!("the schedule cannot be opened: {why}"))? {
+            Some(schedule) => browser::serve(&self.browser.page, First::Threads(schedule), out),
+            None => Ok(writeln!(out, "\nNothing is violated, so there is no schedule to open.")?),
+        }
+    }
+
     /// The question, or an error if it cannot be asked about this algorithm.
     fn question(&self, info: &'static Info) -> Result<Question, Usage> {
         let (name, n) = (info.name, self.processes.unwrap_or(info.fewest.max(2)));

@@ -97,13 +97,13 @@ impl<'a> Finding<'a> {
     /// The schedule that shows a violation, as the page opens it; none if nothing is violated.
     pub(super) fn schedule(&self) -> Result<Option<Schedule>, String> {
         let Self { question, answer: Answer { report, .. } } = self;
-        let lines: Vec<Line> = report.schedule.iter().chain(&report.cycle).cloned().collect();
-        if lines.is_empty() {
+        let (lines, cycle) = (&report.schedule, &report.cycle);
+        if lines.is_empty() && cycle.is_empty() {
             return Ok(None);
         }
         let buffers = question.memory == Memory::Tso;
         let (name, n) = (question.info.name, question.n);
-        Schedule::new(name, n, buffers, &question.dropped, &lines).map(Some)
+        Schedule::new(name, n, buffers, &question.dropped, lines, cycle).map(Some)
     }
 
     /// The verdict in a word.
