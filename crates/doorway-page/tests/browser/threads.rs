@@ -120,7 +120,7 @@ fn steps_that_can_be_repeated_for_ever_are_shown_as_a_loop() {
     wait("the answer", &format!("{text}.includes('A process can be locked out')"));
     stage.visit("#/threads?name=increment-undo&n=2&steps=p0p1p0p1&round=2");
     wait("two steps", &format!("{marked} === 2"));
-    // Another step is no part of the loop.
+    // Another step does not belong to the loop.
     stage.browser.run("document.querySelector('.threads .choice').click()");
     wait("no marks", &format!("{marked} === 0"));
     assert_eq!(stage.browser.log(), [""; 0]);

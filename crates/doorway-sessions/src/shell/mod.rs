@@ -1,4 +1,4 @@
-//! What shells of the sessions share, and what is no part of the machine: files, random numbers,
+//! What shells of the sessions share, and what does not belong to the machine: files, random numbers,
 //! and the queue of a connection, which a mutex guards.
 
 pub mod identity;
