@@ -148,15 +148,19 @@ pub enum Output {
     /// Locks may be granted until this time, by the clock that counts suspended time.
     Lease(Duration),
     /// The membership is over, for this reason: all clients lose what they hold, and every view is
-    /// forgotten. The process joins again under another number.
+    /// forgotten. The process joins again under another number. If no client has lost a lock, the
+    /// host reports [`Event::NothingLost`], so that the group need not wait for the lease.
     Discard(Loss),
     /// The membership was given up, as [`Event::Leave`] asked.
     Left,
+    /// The host has performed [`Output::Discard`] or [`Output::GiveUp`], and no client has lost a
+    /// lock by that.
+    NothingLost,
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
-    /// Clients lose what they have reclaimed. The process stays away for a while, so that the group
-    /// can remove its predecessor, and then joins again.
+    /// Clients lose what they have reclaimed, as with [`Output::Discard`]. The process stays away for
+    /// a while, so that the group can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
     /// The group keeps what [`Event::Hold`] asked for, or refuses to.
     Held {
@@ -422,6 +426,20 @@ impl Keeper {
     }
 
     fn lease(&self) -> Duration {
+            // Nobody counts on the lease of a member by which no client holds a lock. Clients of its
+            // predecessor have reclaimed their locks here, or count on the predecessor's lease.
+            Event::NothingLost => {
+                if let Stage::Leaving { at, .. } = &mut self.stage {
+                    *at = now.boot.min(*at);
+                }
+            }
+            // Nobody counts on the lease of a member that has granted nothing. The clients of its
+            // predecessor have reclaimed their locks here, or count on the predecessor's lease.
+            Event::NothingLost => {
+                if let Stage::Leaving { at, .. } = &mut self.stage {
+                    *at = now.boot.min(*at);
+                }
+            }
         Duration::from_millis(self.record.lease_ms.into())
     }
 
@@ -552,7 +570,8 @@ impl Keeper {
         let at = self.deadline.take().unwrap_or(now.boot);
         // Clients that cannot be told that the membership is over count on it until its lease
         // ends. If that is still to come, the member leaves only then: because it was evicted or
-        // cannot run the rules, or because a shard had not heard of a renewal in time.
+        // cannot run the rules, or because a shard had not heard of a renewal in time. It leaves
+        // earlier if the host reports that there are no such clients.
         let wait = evicted || at > now.boot;
         self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;
