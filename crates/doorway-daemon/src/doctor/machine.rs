@@ -90,8 +90,8 @@ fn judge_rate(adjusted: Duration, raw: Duration) -> Finding {
     if percent.abs() <= bound {
         Finding::ok("clocks", format!("{what}; leases allow for {bound} %"))
     } else {
-        let remedy = "see `adjtimex --print` or `chronyc tracking`: the time service must not change \
-                      the rate by more, or a lock may be given to two clients";
+        let remedy = "see `adjtimex --print` or `chronyc tracking`: the time service must not \
+                      change the rate by more, or a lock may be given to two clients";
         Finding::wrong("clocks", format!("{what}, but leases allow for {bound} % only"), remedy)
     }
 }

@@ -18,8 +18,8 @@
 //! - Others count a little more than 1.002 leases and 250 ms on the slower of the two clocks: at
 //!   least 1.001 leases in real time.
 //!
-//! An assertion below compares these numbers. `doorway doctor` compares the clocks of a machine with
-//! them.
+//! An assertion below compares these numbers. `doorway doctor` compares the clocks of a machine
+//! with them.
 //!
 //! # Holds
 //!
@@ -183,8 +183,8 @@ pub enum Output {
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
-    /// Clients lose what they have reclaimed, as with [`Output::Discard`]. The process stays away for
-    /// a while, so that the group can remove its predecessor, and then joins again.
+    /// Clients lose what they have reclaimed, as with [`Output::Discard`]. The process stays away
+    /// for a while, so that the group can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
     /// The group keeps what [`Event::Hold`] asked for, or refuses to.
     Held {
@@ -426,8 +426,8 @@ impl Keeper {
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
             Event::Bump(number) => self.exhausted = Some(number),
-            // Nobody counts on the lease of a member by which no client holds a lock. Clients of its
-            // predecessor have reclaimed their locks here, or count on the predecessor's lease.
+            // Nobody counts on the lease of a member by which no client holds a lock. Clients of
+            // its predecessor have reclaimed their locks here, or count on the predecessor's lease.
             Event::NothingLost => {
                 if let Stage::Leaving { at, .. } = &mut self.stage {
                     *at = now.boot.min(*at);

@@ -15,7 +15,8 @@ use crate::common::{group, rule};
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operators.md");
 
 /// The heading of the table.
-const HEADING: &str = "| algorithm | a new lock | a lock last used at a node that is up | a lock last used at the node that died |\n\
+const HEADING: &str = "| algorithm | a new lock | a lock last used at a node that is up \
+                       | a lock last used at the node that died |\n\
                        |---|---|---|---|\n";
 
 /// The algorithm that serves a lock if no rule says otherwise.

@@ -306,8 +306,8 @@ impl Node {
         self.drive_views(context, event);
     }
 
-    /// The views see an event. If shards were told that the membership is over, this returns whether
-    /// a client has lost a lock by that.
+    /// The views see an event. If shards were told that the membership is over, this returns
+    /// whether a client has lost a lock by that.
     fn drive_views(&mut self, context: &mut Context, event: AgreedEvent) -> Option<bool> {
         let now = self.uptime(context);
         let settings = std::rc::Rc::clone(&context.settings);

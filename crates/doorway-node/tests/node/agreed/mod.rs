@@ -269,9 +269,9 @@ async fn machines_come_and_go() {
     until("the others have forgotten the machine", || group.node(0).members().len() == 3).await;
 }
 
-/// A running machine is removed. If a client holds a lock there, the others wait for the lease of its
-/// node, because it may be impossible to tell the client. If not, new locks wait only until the node
-/// has noticed that it was removed.
+/// A running machine is removed. If a client holds a lock there, the others wait for the lease of
+/// its node, because it may be impossible to tell the client. If not, new locks wait only until the
+/// node has noticed that it was removed.
 #[tokio::test]
 async fn a_removed_machine_that_holds_nothing_is_not_waited_for() {
     for holds in [false, true] {

@@ -14,9 +14,9 @@
 //!   need time, so their rules are repeated here as conditions: a process takes its seat when
 //!   former holders have reclaimed and when it is linked with all seated members that are alive;
 //!   members are removed when the leases of all members of their seat have ended; a waiting member
-//!   is forgotten when its lease has ended; an evicted member leaves when its lease has ended, or at
-//!   once if its shards report that no client has lost a lock. That shipped keepers keep these rules
-//!   is searched in `keeper_check`, in ticks of a clock.
+//!   is forgotten when its lease has ended; an evicted member leaves when its lease has ended, or
+//!   at once if its shards report that no client has lost a lock. That shipped keepers keep these
+//!   rules is searched in `keeper_check`, in ticks of a clock.
 //! - A client of a process that is killed lives on until the lease of its member ends. It may
 //!   reclaim at the next process, and may try to do so even later. A claim that no record has
 //!   confirmed is covered by the lease of the earlier member only.
