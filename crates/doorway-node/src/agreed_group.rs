@@ -196,13 +196,21 @@ impl NodeShell {
 
     /// Take in an event that may matter for the views, and do what follows from it.
     pub(crate) fn step_agreed(&self, group: &AgreedGroup, event: AgreedEvent) {
+        self.drive_views(group, event);
+    }
+
+    /// Take in an event as [`NodeShell::step_agreed`] does. If shards were told that the membership
+    /// is over, this returns whether a client has lost a lock by that.
+    fn drive_views(&self, group: &AgreedGroup, event: AgreedEvent) -> Option<bool> {
         let mut effects = ShardEffects::default();
-        let mut host = ViewsHost { shell: self, group, effects: &mut effects };
+        let mut host = ViewsHost { shell: self, group, effects: &mut effects, lost: None };
         let bump = group.views.lock().drive(event, &mut host);
+        let lost = host.lost;
         self.finish(&mut effects);
         if let Some(number) = bump {
             group.tell_keeper(members::Event::Bump(number));
         }
+        lost
     }
 
     /// Make links to new seats, and close those to seats that belong to the group no longer.
@@ -382,6 +390,8 @@ struct ViewsHost<'a> {
     group: &'a AgreedGroup,
     /// What is left to do when nothing is locked any more.
     effects: &'a mut ShardEffects,
+    /// Whether a client has lost a lock because the membership is over, once it is.
+    lost: Option<bool>,
 }
 
 impl AgreedHost for ViewsHost<'_> {
@@ -444,10 +454,12 @@ impl AgreedHost for ViewsHost<'_> {
     }
 
     fn discard(&mut self) {
+        let mut lost = false;
         for index in 0..self.shell.shards() {
             let discard = |shard: &mut Shard, _, out: &mut ShardEffects| shard.discard(out);
-            self.shell.with_shard_deferred(index, self.effects, discard);
+            lost |= self.shell.with_shard_deferred(index, self.effects, discard);
         }
+        self.lost = Some(lost);
     }
 
     fn end(&mut self, reason: EndReason) {
@@ -502,6 +514,11 @@ impl KeeperHost for MembershipHost<'_> {
 
     fn views(&mut self, event: AgreedEvent) {
         self.shell.step_agreed(self.group, event);
+    }
+
+    fn discard(&mut self) -> bool {
+        // The shards of a node that has ended are not asked: they may have had clients.
+        self.shell.drive_views(self.group, AgreedEvent::Discarded).unwrap_or(true)
     }
 
     fn knows_claims(&self) -> bool {

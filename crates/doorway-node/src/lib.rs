@@ -246,7 +246,7 @@ mod wait_span;
 
 pub use acquire::Acquire;
 pub use agreed_group::{MembershipCounts, MembershipReport};
-pub use arrangement::{Arrangement, QuorumChoice, TreeChoice};
+pub use arrangement::{Arrangement, ArrangementError, QuorumChoice, TreeChoice};
 pub use config::{Config, ConfigError, MemberConfig, Mistake, TlsConfig};
 pub use counters::{NodeCounters, RuleCounters};
 pub use doorway_protocol::{Fence, Mode, Name, NameError};

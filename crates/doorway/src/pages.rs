@@ -48,7 +48,10 @@ every world that can be reached. It checks four properties:
 fewest and the most of any complete run, where runs end. *Depth* is the distance of the farthest
 world. Worlds are told apart by 64-bit fingerprints: with ten million worlds, the probability that
 two were mistaken for one is below 3e-6, and below 1e-5 if the nodes ask for ever. `not exhausted`
-means only that there are more worlds than the checker visited; the last column says why. If nodes
+means only that there are more worlds than the checker visited; the last column says why. *The
+limit* is 6 GB of memory, and this many worlds: 10 million if nodes stop asking, 20 million if up to
+three nodes ask for ever, 5 million if more do, and 500,000 if there are infinitely many worlds or
+if nodes record a history. If nodes
 ask for ever, the checker compares worlds by
 what they can still do: it *settles* them, and the numbers that only grow drop out. Where a number
 grows that cannot drop out, there are infinitely many worlds, and the row says which number it is.
@@ -66,7 +69,8 @@ const ARRANGEMENTS: &str = "
 
 These are the arrangements of the members that a rule of the lock service can choose: quorums,
 weights, trees, links, permits per node and the coordinator. The options are those of `doorway
-check`; `--seats` is `permits_per_node` in a rule.
+check`; `--seats` is `permits_per_node` in a rule. The command has no trees that are made by hand,
+so these are written as in a rule, for the members a, b, c and so on.
 
 ";
 
@@ -343,4 +347,27 @@ fn heading(out: &mut dyn Write, columns: &[&str]) -> io::Result<()> {
 fn line(out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
     writeln!(out, "| {} |", cells.join(" | "))?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_the_limits() {
+        let text = CHECKED.replace('\n', " ");
+        let millions = |worlds: u64| format!("{} million", worlds / 1_000_000);
+        for part in [
+            format!("is {GIGABYTES} GB of memory"),
+            format!("{} if nodes stop asking", millions(MOST_WORLDS)),
+            format!("{} if up to three nodes ask for ever", millions(MOST_SETTLED)),
+            format!("{} if more do", millions(MOST_SETTLED_OF_FOUR)),
+            "500,000 if there are infinitely many worlds or if nodes record a history".to_owned(),
+        ] {
+            assert!(text.contains(&part), "{part}");
+        }
+        assert_eq!([MOST_ENDLESS, MOST_WITH_HISTORY], [500_000; 2]);
+        let page = include_str!("../../../docs/checked.md");
+        assert!([CHECKED, ARRANGEMENTS, HISTORIES, WITHDRAWALS].iter().all(|it| page.contains(it)));
+    }
 }

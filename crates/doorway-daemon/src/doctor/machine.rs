@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use doorway_node::members::BOOT_CLOCK_BOUND;
 use doorway_protocol::Scope;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -16,6 +17,13 @@ use crate::settings::{Settings, Socket};
 
 /// 2026-01-01 UTC, in seconds since 1970. An earlier date is surely wrong.
 const TOO_EARLY: u64 = 1_767_225_600;
+
+/// For how long the rates of two clocks are compared. Both are read within microseconds of each
+/// other, so this tells rates apart that differ by a hundredth of a percent.
+const SAMPLE: Duration = Duration::from_millis(100);
+
+/// How many times two clocks are read to find their times at one moment.
+const READINGS: usize = 20;
 
 /// More connections than the node of one user has, as a rule.
 const USUAL: usize = 100;
@@ -45,7 +53,47 @@ pub(super) fn clocks() -> Vec<Finding> {
             Finding::ok("clocks", "the date is plausible")
         });
     }
+    findings.push(rate());
     findings
+}
+
+/// Whether the adjusted clock of this machine runs at nearly the rate of its raw clock. A time
+/// service may slew the former by so much that a node would count on its lease for too long.
+fn rate() -> Finding {
+    let [adjusted, raw] = both_clocks();
+    std::thread::sleep(SAMPLE);
+    let [adjusted_later, raw_later] = both_clocks();
+    judge_rate(adjusted_later.saturating_sub(adjusted), raw_later.saturating_sub(raw))
+}
+
+/// The adjusted and the raw clock at one moment: of several readings, the one that took least time.
+fn both_clocks() -> [Duration; 2] {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    let readings = (0..READINGS).map(|_| {
+        let before = read(ClockId::MonotonicRaw);
+        let adjusted = read(ClockId::Monotonic);
+        let raw = read(ClockId::MonotonicRaw);
+        (raw.saturating_sub(before), [adjusted, raw])
+    });
+    readings.min().map_or_else(Default::default, |(_, both)| both)
+}
+
+/// Judge what two clocks have counted in the same time.
+fn judge_rate(adjusted: Duration, raw: Duration) -> Finding {
+    let percent = (adjusted.as_secs_f64() / raw.as_secs_f64() - 1.0) * 100.0;
+    let bound = f64::from(BOOT_CLOCK_BOUND) / 10.0;
+    let what = match percent {
+        _ if !percent.is_finite() => "the raw clock of this machine stands still".to_owned(),
+        ..0.0 => format!("the clock of this machine is slowed down by {:.2} %", -percent),
+        _ => format!("the clock of this machine is sped up by {percent:.2} %"),
+    };
+    if percent.abs() <= bound {
+        Finding::ok("clocks", format!("{what}; leases allow for {bound} %"))
+    } else {
+        let remedy = "see `adjtimex --print` or `chronyc tracking`: the time service must not \
+                      change the rate by more, or a lock may be given to two clients";
+        Finding::wrong("clocks", format!("{what}, but leases allow for {bound} % only"), remedy)
+    }
 }
 
 /// Whether this user may do what the node has to do.
@@ -185,6 +233,31 @@ mod tests {
         assert_eq!(found.verdict, Verdict::Wrong, "{found:?}");
         assert!(found.what.contains("belongs to uid"), "{found:?}");
         fs::remove_dir_all(data).unwrap();
+    }
+
+    #[test]
+    fn a_clock_that_is_slewed_too_far_is_wrong() {
+        let judged = |adjusted: u64, raw: u64| {
+            let finding = judge_rate(Duration::from_millis(adjusted), Duration::from_millis(raw));
+            (finding.verdict, finding.what)
+        };
+        let (verdict, what) = judged(1000, 1000);
+        assert_eq!(verdict, Verdict::Ok);
+        assert!(what.contains("sped up by 0.00 %; leases allow for 8.5 %"), "{what}");
+        let (verdict, what) = judged(916, 1000);
+        assert_eq!(verdict, Verdict::Ok);
+        assert!(what.contains("slowed down by 8.40 %"), "{what}");
+        for (adjusted, raw, part) in [
+            (914, 1000, "slowed down by 8.60 %, but leases allow for 8.5 % only"),
+            (1086, 1000, "sped up by 8.60 %"),
+            (1000, 0, "stands still"),
+            (0, 0, "stands still"),
+        ] {
+            let (verdict, what) = judged(adjusted, raw);
+            assert_eq!(verdict, Verdict::Wrong, "{what}");
+            assert!(what.contains(part), "{what}");
+        }
+        assert_eq!(rate().verdict, Verdict::Ok, "{:?}", rate().what);
     }
 
     #[test]

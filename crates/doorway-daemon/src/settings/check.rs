@@ -31,8 +31,8 @@ pub(super) struct LockLine {
     pub(super) line: Option<usize>,
     /// The line of its algorithm.
     pub(super) algorithm: Option<usize>,
-    /// The lines of the keys that arrange the members.
-    pub(super) arrangement: Vec<usize>,
+    /// The keys that arrange the members, and the line of each.
+    pub(super) arrangement: Vec<(&'static str, Option<usize>)>,
     /// Whether its algorithm is that of all other locks, whose mistakes are reported once.
     pub(super) inherited: bool,
 }
@@ -42,7 +42,10 @@ impl LockLine {
     fn of(&self, error: &RuleError) -> Option<usize> {
         let wrong = match (error, self.arrangement.as_slice()) {
             (RuleError::Unknown(_) | RuleError::NotServed(_), _) => self.algorithm,
-            (_, [only]) => Some(*only),
+            (RuleError::Arrangement(error), all) => {
+                all.iter().find(|(key, _)| *key == error.key).and_then(|(_, line)| *line)
+            }
+            (_, [(_, only)]) => *only,
             _ => None,
         };
         wrong.or(self.line)

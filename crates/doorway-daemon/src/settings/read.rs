@@ -201,12 +201,12 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
     }
 }
 
-/// How a `[[lock]]` arranges the members, and the lines that say so.
-fn arrangement(section: &Section<'_, '_>) -> (Arrangement, Vec<usize>) {
+/// How a `[[lock]]` arranges the members, and the line of each key that says so.
+fn arrangement(section: &Section<'_, '_>) -> (Arrangement, Vec<(&'static str, Option<usize>)>) {
     let (mut arrangement, mut lines) = (Arrangement::default(), Vec::new());
     for key in Arrangement::KEYS {
         let Some(Located { line, value }) = section.text_or_count(key) else { continue };
-        lines.extend(line);
+        lines.push((key, line));
         if let Err(why) = arrangement.set(key, &value) {
             let (what, remedy) = why.split_once("; ").unwrap_or((&why, ""));
             section.diagnostics.wrong(line, format!("`{key}`: {what}"), remedy);

@@ -1,8 +1,10 @@
 //! Which groups of each algorithm are checked for the table of docs/checked.md: the largest that
 //! can be exhausted.
 
-use doorway_core::tree::TreeShape;
-use doorway_core::{Channel, Group, GroupError, Info, Mode, Needs, NodeId, Shape, Wiring, quorums};
+use doorway_core::tree::{Tree, TreeShape};
+use doorway_core::{
+    Channel, Graph, Group, GroupError, Info, Mode, Needs, NodeId, Shape, Wiring, quorums,
+};
 
 use super::{Case, History, Property, Report, Verdict};
 use crate::FOREVER;
@@ -24,15 +26,22 @@ pub struct Attempt {
     pub reading: bool,
     /// May waiting clients give up?
     pub withdrawing: bool,
+    /// Do channels keep order, although the algorithm does not need that?
+    pub fifo: bool,
 }
 
 impl Attempt {
     const fn all(size: usize, times: u32) -> Self {
-        Self { size, times, askers: size, idle: 0, reading: false, withdrawing: false }
+        Self { size, times, askers: size, idle: 0, reading: false, withdrawing: false, fifo: false }
     }
 
     const fn some(size: usize, idle: usize, askers: usize) -> Self {
-        Self { size, times: 1, askers, idle, reading: false, withdrawing: false }
+        Self { askers, idle, ..Self::all(size, 1) }
+    }
+
+    /// The channels of the case.
+    pub fn channel(&self, info: &Info) -> Channel {
+        if self.fifo { Channel::Fifo } else { info.channel }
     }
 
     /// The case of an algorithm, whose search stops after `limit` worlds.
@@ -49,6 +58,7 @@ impl Attempt {
                 *asks = (0, Mode::Exclusive);
             }
         }
+        case.channel = self.channel(algorithm.info());
         if self.reading {
             case.acquires[..self.size - 1].iter_mut().for_each(|(_, mode)| *mode = Mode::Shared);
         }
@@ -112,6 +122,10 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     if info.needs == Needs::Quorums {
         rows.push(vec![Attempt::some(7, 1, 4)]);
     }
+    if info.permits && info.refuted.is_none() {
+        // Over channels that keep order there are few enough worlds.
+        rows.push(vec![Attempt { fifo: true, ..Attempt::all(3, 2) }]);
+    }
     if info.shared {
         let reading = |size, times| Attempt { reading: true, ..Attempt::all(size, times) };
         rows.push(vec![reading(3, FOREVER)]);
@@ -147,12 +161,14 @@ pub struct CheckedArrangement {
     pub attempts: Vec<Attempt>,
     shape: Shape,
     coordinator: Option<NodeId>,
+    /// The parents in a tree that is made by hand; the root is its own parent.
+    parents: Option<Vec<NodeId>>,
 }
 
 impl CheckedArrangement {
     fn new(algorithm: &'static str, title: &'static str, shape: Shape) -> Self {
         let attempts = vec![Attempt::all(4, FOREVER)];
-        Self { algorithm, title, attempts, shape, coordinator: None }
+        Self { algorithm, title, attempts, shape, coordinator: None, parents: None }
     }
 
     fn tried(self, attempts: &[Attempt]) -> Self {
@@ -166,6 +182,17 @@ impl CheckedArrangement {
         let mut group = algorithm.info().group(attempt.size, &self.shape)?;
         if let Some(coordinator) = self.coordinator {
             group = group.with_coordinator(coordinator)?;
+        }
+        if let Some(parents) = &self.parents {
+            let tree = Tree::from_parents(parents.clone())?;
+            if algorithm.info().needs == Needs::Graph {
+                let initiators = group.initiators().clone();
+                group = group.with_graph(Graph::of_tree(&tree), initiators)?;
+            }
+            group = group.with_tree(tree)?;
+            if self.shape.wiring == Some(Wiring::Tree) {
+                group = group.with_wiring(Wiring::Tree);
+            }
         }
         Ok(attempt.case_of(algorithm, group, limit))
     }
@@ -230,6 +257,7 @@ pub fn arrangements() -> Vec<CheckedArrangement> {
         all.push(treed("suzuki-kasami", on_a_tree, tree));
         all.push(treed("raymond-echo", on_a_tree, tree));
     }
+    all.extend(trees_by_hand());
     for (title, wiring) in [("--topology mesh", Wiring::Mesh), ("--topology ring", Wiring::Ring)] {
         all.push(wired("suzuki-kasami", title, wiring));
         all.push(wired("raymond-echo", title, wiring));
@@ -239,6 +267,22 @@ pub fn arrangements() -> Vec<CheckedArrangement> {
     let central = CheckedArrangement::new("central", "coordinator: node 2", Shape::default());
     all.push(CheckedArrangement { coordinator: Some(NodeId(1)), ..central });
     all
+}
+
+/// Trees that no option of the command makes.
+fn trees_by_hand() -> Vec<CheckedArrangement> {
+    let made = |algorithm, title, parents: &[u32]| {
+        let parents: Vec<NodeId> = parents.iter().copied().map(NodeId).collect();
+        let attempt = Attempt::all(parents.len(), FOREVER);
+        let wiring = (algorithm != "raymond-tree").then_some(Wiring::Tree);
+        let shape = Shape { wiring, ..Shape::default() };
+        let made = CheckedArrangement::new(algorithm, title, shape).tried(&[attempt]);
+        CheckedArrangement { parents: Some(parents), ..made }
+    };
+    vec![
+        made("raymond-tree", "tree: b=a, c=b, d=b, e=a", &[0, 0, 1, 1, 0]),
+        made("raymond-echo", "topology: tree, tree: b=a, c=b, d=b", &[0, 0, 1, 1]),
+    ]
 }
 
 /// The properties that need a history, with the groups in which they are checked.
@@ -306,7 +350,7 @@ pub fn counts(info: &Info, attempt: &Attempt, report: &Report, seconds: f64) -> 
 /// how often a node is overtaken, and how many messages a run has.
 pub fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
     use Property::{Exclusion, Refusal, Starvation, Stuck};
-    let channel = if info.channel == Channel::Fifo { "fifo" } else { "unordered" };
+    let channel = if attempt.channel(info) == Channel::Fifo { "fifo" } else { "unordered" };
     let known = [Exclusion, Refusal, Stuck, Starvation].map(|property| match &report.verdict {
         Verdict::Holds => "holds".to_owned(),
         Verdict::NotExhausted => "not exhausted".to_owned(),

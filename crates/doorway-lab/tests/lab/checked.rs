@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use doorway_core::algorithms::ALL;
-use doorway_core::{Info, NodeId};
+use doorway_core::{Channel, Info, NodeId};
 use doorway_lab::check::census::{Attempt, arrangements, cells, plan, why_endless, withdrawals};
 use doorway_lab::check::{Case, Report};
 use doorway_lab::{AnyAlgorithm, Choice, World};
@@ -17,8 +17,10 @@ const SMALL: u64 = 20_000;
 /// The cells of the row of this attempt, if the page has one.
 fn row<'a>(page: &'a str, info: &Info, attempt: &Attempt) -> Option<Vec<&'a str>> {
     let head = format!("| `{}` | {} | {} |", info.name, attempt.size, attempt.requests());
-    let line = page.lines().find(|line| line.starts_with(&head))?;
-    Some(line.trim_matches('|').split('|').map(str::trim).collect())
+    let channel = if attempt.channel(info) == Channel::Fifo { "fifo" } else { "unordered" };
+    let cells = |line: &'a str| line.trim_matches('|').split('|').map(str::trim).collect();
+    let mut rows = page.lines().filter(|line| line.starts_with(&head)).map(cells);
+    rows.find(|row: &Vec<&str>| row[3] == channel)
 }
 
 /// The cells that the page should have for the report, without time and memory.

@@ -6,68 +6,84 @@ use doorway_core::quorums::Plan;
 use doorway_core::tree::TreeShape;
 use doorway_core::{Info, Kind, Shape};
 
-use super::{Arrangement, QuorumChoice, TreeChoice};
+use super::text::{COORDINATOR, PERMITS_PER_NODE, QUORUMS, TOPOLOGY, TREE, WEIGHTS};
+use super::{Arrangement, ArrangementError, QuorumChoice, TreeChoice};
 
 impl Arrangement {
-    /// Check what can be checked without knowing the members. The error says what is wrong, and
-    /// after a semicolon what would be right.
-    pub(super) fn check(&self, info: &Info, permits: u32) -> Result<(), String> {
+    /// Check what can be checked without knowing the members.
+    pub(super) fn check(&self, info: &Info, permits: u32) -> Result<(), ArrangementError> {
         self.refuse_useless(info, permits)?;
-        if let Some(QuorumChoice::Sets(sets)) = &self.quorums {
-            disjoint(sets).map_or(Ok(()), Err)?;
+        if let Some(QuorumChoice::Sets(sets)) = &self.quorums
+            && let Some(why) = disjoint(sets)
+        {
+            return wrong(QUORUMS, why);
         }
         if let Some(weights) = &self.weights
             && weights.values().all(|weight| *weight == 0)
         {
-            return Err("all weights are zero; at least one must be positive".to_owned());
+            return wrong(WEIGHTS, "all weights are zero; at least one must be positive");
         }
         if let Some(TreeChoice::Parents(parents)) = &self.tree {
-            check_tree(parents)?;
+            check_tree(parents).or_else(|why| wrong(TREE, why))?;
         }
         Ok(())
     }
 
     /// Check that exactly these members can be arranged so, as a group with a fixed list needs it.
-    pub(super) fn check_members(&self, members: &[String]) -> Result<(), String> {
-        let stranger = self.names().into_iter().find(|name| !members.iter().any(|it| it == name));
-        if let Some(stranger) = stranger {
-            let coordinator = self.coordinator.as_deref() == Some(stranger);
-            let what = if coordinator { "the coordinator " } else { "" };
+    pub(super) fn check_members(&self, members: &[String]) -> Result<(), ArrangementError> {
+        let is_stranger = |name: &&str| !members.iter().any(|it| it == name);
+        if let Some((key, stranger)) = self.names().into_iter().find(|(_, name)| is_stranger(name))
+        {
+            let what = if key == COORDINATOR { "the coordinator " } else { "" };
             let all = members.join(", ");
-            return Err(format!("{what}`{stranger}` is not a member; the members are {all}"));
+            return wrong(key, format!("{what}`{stranger}` is not a member; the members are {all}"));
         }
         if let Some(TreeChoice::Parents(parents)) = &self.tree {
             let named = |name: &&String| {
                 parents.contains_key(*name) || parents.values().any(|parent| parent == *name)
             };
             if let Some(missing) = members.iter().find(|name| !named(name)) {
-                return Err(format!("`{missing}` is not in the tree; add {missing}=PARENT"));
+                return wrong(
+                    TREE,
+                    format!("`{missing}` is not in the tree; add {missing}=PARENT"),
+                );
             }
         }
         Ok(())
     }
 
-    fn refuse_useless(&self, info: &Info, permits: u32) -> Result<(), String> {
+    fn refuse_useless(&self, info: &Info, permits: u32) -> Result<(), ArrangementError> {
         if self.coordinator.is_some() && info.kind != Kind::Central {
-            let name = info.name;
-            return Err(format!("{name} has no use for a coordinator; only central has one"));
+            let why = format!("{} has no use for a coordinator; only central has one", info.name);
+            return wrong(COORDINATOR, why);
         }
         match self.permits_per_node {
             Some(_) if !info.permits => {
-                return Err(format!(
-                    "{} has no use for permits_per_node; only raymond-k has permits",
-                    info.name
-                ));
+                let name = info.name;
+                let why =
+                    format!("{name} has no use for permits_per_node; only raymond-k has permits");
+                return wrong(PERMITS_PER_NODE, why);
             }
             Some(seats) if seats == 0 || seats > permits => {
-                return Err(format!(
+                let why = format!(
                     "permits_per_node is {seats}, but a lock has {permits} in all; write a number \
                      from 1 to {permits}"
-                ));
+                );
+                return wrong(PERMITS_PER_NODE, why);
             }
             _ => {}
         }
-        info.refuse_useless(&self.outline()).map_err(|error| error.to_string())
+        let outline = self.outline();
+        let refused = info.refuse_useless(&outline);
+        let Err(why) = &refused else { return Ok(()) };
+        // The choice is useless without which there is another error, or none.
+        let without = [
+            (QUORUMS, Shape { quorums: None, ..outline.clone() }),
+            (WEIGHTS, Shape { weights: None, ..outline.clone() }),
+            (TREE, Shape { tree: None, ..outline.clone() }),
+        ];
+        let useless = without.iter().find(|(_, rest)| info.refuse_useless(rest) != refused);
+        wrong(useless.map_or(TOPOLOGY, |(key, _)| key), why.to_string())
     }
 
     /// The choices without their details: stand-ins for what is made by hand.
@@ -83,6 +99,11 @@ impl Arrangement {
         let weights = self.weights.as_ref().map(|_| Vec::new());
         Shape { quorums, weights, tree, wiring: self.topology, ..Shape::default() }
     }
+}
+
+/// This is wrong with this key.
+fn wrong(key: &'static str, why: impl Into<String>) -> Result<(), ArrangementError> {
+    Err(ArrangementError { key, why: why.into() })
 }
 
 /// Two quorums that have no member in common.

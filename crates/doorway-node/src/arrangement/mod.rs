@@ -36,6 +36,16 @@ pub struct Arrangement {
     pub coordinator: Option<String>,
 }
 
+/// What is wrong with one key of an arrangement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{why}")]
+pub struct ArrangementError {
+    /// The key, one of [`Arrangement::KEYS`].
+    pub key: &'static str,
+    /// What is wrong, and after a semicolon what would be right.
+    pub why: String,
+}
+
 /// How quorums are made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QuorumChoice {
@@ -60,19 +70,20 @@ impl Arrangement {
         *self == Self::default()
     }
 
-    /// All names of members that the rule mentions.
-    pub(crate) fn names(&self) -> BTreeSet<&str> {
-        let mut names = BTreeSet::new();
+    /// All names of members that the rule mentions, each with the key that mentions it.
+    fn names(&self) -> Vec<(&'static str, &str)> {
+        let mut names = Vec::new();
         if let Some(QuorumChoice::Sets(sets)) = &self.quorums {
-            names.extend(sets.keys().map(String::as_str));
-            names.extend(sets.values().flatten().map(String::as_str));
+            let members = sets.keys().chain(sets.values().flatten());
+            names.extend(members.map(|name| (text::QUORUMS, name.as_str())));
         }
-        names.extend(self.weights.iter().flat_map(BTreeMap::keys).map(String::as_str));
+        let weights = self.weights.iter().flat_map(BTreeMap::keys);
+        names.extend(weights.map(|name| (text::WEIGHTS, name.as_str())));
         if let Some(TreeChoice::Parents(parents)) = &self.tree {
-            names.extend(parents.keys().map(String::as_str));
-            names.extend(parents.values().map(String::as_str));
+            let members = parents.keys().chain(parents.values());
+            names.extend(members.map(|name| (text::TREE, name.as_str())));
         }
-        names.extend(self.coordinator.as_deref());
+        names.extend(self.coordinator.as_deref().map(|name| (text::COORDINATOR, name)));
         names
     }
 }

@@ -10,12 +10,12 @@ use doorway_protocol::{LABEL, is_label};
 
 use super::{Arrangement, QuorumChoice, TreeChoice};
 
-const QUORUMS: &str = "quorums";
-const WEIGHTS: &str = "weights";
-const TREE: &str = "tree";
-const TOPOLOGY: &str = "topology";
-const PERMITS_PER_NODE: &str = "permits_per_node";
-const COORDINATOR: &str = "coordinator";
+pub(super) const QUORUMS: &str = "quorums";
+pub(super) const WEIGHTS: &str = "weights";
+pub(super) const TREE: &str = "tree";
+pub(super) const TOPOLOGY: &str = "topology";
+pub(super) const PERMITS_PER_NODE: &str = "permits_per_node";
+pub(super) const COORDINATOR: &str = "coordinator";
 
 impl Arrangement {
     /// The keys of a rule that arrange the members.

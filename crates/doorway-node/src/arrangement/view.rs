@@ -23,7 +23,8 @@ use doorway_core::tree::Tree;
 use doorway_core::{Graph, Group, GroupError, Info, Kind, Needs, NodeId, Shape, Wiring};
 
 use super::check::disjoint;
-use super::{Arrangement, QuorumChoice, TreeChoice};
+use super::text::{COORDINATOR, PERMITS_PER_NODE, QUORUMS, TREE, WEIGHTS};
+use super::{Arrangement, ArrangementError, QuorumChoice, TreeChoice};
 use crate::lock_rules::RuleConfig;
 use crate::locks::RuleError;
 
@@ -47,15 +48,14 @@ pub(crate) struct ViewArrangement {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Deviation {
     /// By `majority`, because the members cannot be arranged as the rule says.
-    Majority(String),
+    Majority(ArrangementError),
     /// In some other respect.
-    Adjusted(String),
+    Adjusted(ArrangementError),
 }
 
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Majority(why) | Self::Adjusted(why)) = self;
-        let why = why.split("; ").next().unwrap_or_default();
+        let why = self.error().why.split("; ").next().unwrap_or_default();
         match self {
             Self::Majority(_) => write!(f, "{MAJORITY}, because {why}"),
             Self::Adjusted(_) => f.write_str(why),
@@ -64,10 +64,14 @@ impl fmt::Display for Deviation {
 }
 
 impl Deviation {
-    /// Why, and after a semicolon what would be right.
-    pub(crate) fn why(&self) -> &str {
-        let (Self::Majority(why) | Self::Adjusted(why)) = self;
-        why
+    /// Why the locks cannot be served as the rule says.
+    pub(crate) fn error(&self) -> &ArrangementError {
+        let (Self::Majority(error) | Self::Adjusted(error)) = self;
+        error
+    }
+
+    fn adjusted(key: &'static str, why: String) -> Self {
+        Self::Adjusted(ArrangementError { key, why })
     }
 }
 
@@ -79,73 +83,93 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<ViewArrange
     arrangement.check(&info, rule.permits).map_err(RuleError::Arrangement)?;
     let size = names.len();
     let place = |name: &str| names.iter().position(|it| it == name).map(NodeId::at);
-    let mut deviation = None;
-
-    // One node may hold all permits, because all clients that want one may be its own.
-    let permits = (rule.permits != 1).then_some(rule.permits);
-    let seats = arrangement.permits_per_node.unwrap_or(rule.permits);
-    let fewest = u32::try_from((rule.permits as usize).div_ceil(size.max(1))).unwrap_or(seats);
-    if seats < fewest {
-        deviation = Some(Deviation::Adjusted(format!(
-            "with {size} members, {seats} permits per node are fewer than the {} permits of a \
-             lock: each node may hold {fewest}; write permits_per_node = {fewest}",
-            rule.permits
-        )));
-    }
-    let seats = permits.map(|_| seats.max(fewest));
-
-    let (quorums, why_not_quorums) = split(sets(arrangement, names));
-    let (weights, why_not_weights) = split(weights(arrangement, names));
-    let made = matches!(arrangement.tree, Some(TreeChoice::Shape(_)));
-    let shape = Shape {
-        permits,
-        seats,
-        quorums,
-        weights,
-        tree: match &arrangement.tree {
-            Some(TreeChoice::Shape(shape)) => Some(*shape),
-            _ => None,
-        },
-        wiring: arrangement.topology,
-        ..Shape::default()
-    };
-    let group = match why_not_quorums.or(why_not_weights) {
-        Some(why) => Err(GroupError::new(why)),
-        None => info.group(size, &shape),
-    };
-    let is_arranged = arrangement.quorums.is_some() || arrangement.weights.is_some() || made;
-    let mut group = match group {
+    let (seats, mut deviation) = seats(rule, size);
+    let mut group = match made(rule, &info, seats, names) {
         Ok(group) => group,
-        Err(why) if is_arranged => {
+        Err(Unarranged { key: None, why }) => return Err(RuleError::Group(why)),
+        Err(Unarranged { key: Some(key), why }) => {
             let info = find(MAJORITY)?;
             let group = info.group(size, &Shape::default()).map_err(RuleError::Group)?;
-            let deviation = Some(Deviation::Majority(why.to_string()));
+            let why = why.to_string();
+            let deviation = Some(Deviation::Majority(ArrangementError { key, why }));
             return Ok(ViewArrangement { info, group, spread: false, deviation });
         }
-        Err(why) => return Err(RuleError::Group(why)),
     };
     if let Some(TreeChoice::Parents(parents)) = &arrangement.tree {
         let tree = Tree::from_parents(parents_in_view(parents, names));
         group = tree
             .and_then(|tree| with_tree(group, &info, tree, arrangement.topology))
-            .map_err(RuleError::Group)?;
+            .map_err(|why| ArrangementError { key: TREE, why: why.to_string() })
+            .map_err(RuleError::Arrangement)?;
     }
     let mut spread = info.kind == Kind::Central;
     if let Some(coordinator) = &arrangement.coordinator {
-        match place(coordinator) {
-            Some(node) => {
-                group = group.with_coordinator(node).map_err(RuleError::Group)?;
-                spread = false;
-            }
-            None => {
-                deviation = Some(Deviation::Adjusted(format!(
-                    "the coordinator `{coordinator}` is not there: each lock has a coordinator of \
-                     its own; name a member"
-                )));
-            }
+        if let Some(node) = place(coordinator) {
+            group = group.with_coordinator(node).map_err(RuleError::Group)?;
+            spread = false;
+        } else {
+            let why = format!(
+                "the coordinator `{coordinator}` is not there: each lock has a coordinator of its \
+                 own; name a member"
+            );
+            deviation = Some(Deviation::adjusted(COORDINATOR, why));
         }
     }
     Ok(ViewArrangement { info, group, spread, deviation })
+}
+
+/// How many permits one node may hold, if locks have several, and whether the rule says otherwise.
+fn seats(rule: &RuleConfig, size: usize) -> (Option<u32>, Option<Deviation>) {
+    // One node may hold all permits, because all clients that want one may be its own.
+    let seats = rule.arrangement.permits_per_node.unwrap_or(rule.permits);
+    let fewest = u32::try_from((rule.permits as usize).div_ceil(size.max(1))).unwrap_or(seats);
+    let deviation = (seats < fewest).then(|| {
+        let why = format!(
+            "with {size} members, {seats} permits per node are fewer than the {} permits of a \
+             lock: each node may hold {fewest}; write permits_per_node = {fewest}",
+            rule.permits
+        );
+        Deviation::adjusted(PERMITS_PER_NODE, why)
+    });
+    ((rule.permits != 1).then_some(seats.max(fewest)), deviation)
+}
+
+/// Why members cannot be arranged, and which key of the rule asks for that, if one does.
+struct Unarranged {
+    key: Option<&'static str>,
+    why: GroupError,
+}
+
+/// The group with what the rule says about quorums, weights, links and the shape of the tree.
+fn made(
+    rule: &RuleConfig,
+    info: &Info,
+    seats: Option<u32>,
+    names: &[String],
+) -> Result<Group, Unarranged> {
+    let arrangement = &rule.arrangement;
+    let wrong = |key| move |why| Unarranged { key: Some(key), why: GroupError::new(why) };
+    let tree = match &arrangement.tree {
+        Some(TreeChoice::Shape(shape)) => Some(*shape),
+        _ => None,
+    };
+    let shape = Shape {
+        permits: seats.map(|_| rule.permits),
+        seats,
+        quorums: sets(arrangement, names).map_err(wrong(QUORUMS))?,
+        weights: weights(arrangement, names).map_err(wrong(WEIGHTS))?,
+        tree,
+        wiring: arrangement.topology,
+        ..Shape::default()
+    };
+    // An algorithm has a use for one of them, except for quorums that have weights.
+    let keys = [
+        (QUORUMS, shape.quorums.is_some()),
+        (WEIGHTS, shape.weights.is_some()),
+        (TREE, tree.is_some()),
+    ];
+    let key = keys.into_iter().find_map(|(key, is_set)| is_set.then_some(key));
+    info.group(names.len(), &shape).map_err(|why| Unarranged { key, why })
 }
 
 /// The group with a tree that was made by hand. An algorithm that needs a graph gets its edges.
@@ -174,7 +198,7 @@ pub(crate) fn check_fixed(
     deviation: Option<&Deviation>,
 ) -> Result<(), RuleError> {
     rule.arrangement.check_members(names).map_err(RuleError::Arrangement)?;
-    deviation.map_or(Ok(()), |it| Err(RuleError::Arrangement(it.why().to_owned())))
+    deviation.map_or(Ok(()), |it| Err(RuleError::Arrangement(it.error().clone())))
 }
 
 /// The description of an algorithm that can be served.
@@ -182,13 +206,6 @@ fn find(algorithm: &str) -> Result<Info, RuleError> {
     let entry = ALL.iter().find(|entry| entry.info.name == algorithm);
     let info = entry.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?.info;
     if info.served { Ok(info) } else { Err(RuleError::NotServed(algorithm.to_owned())) }
-}
-
-fn split<T>(made: Result<Option<T>, String>) -> (Option<T>, Option<String>) {
-    match made {
-        Ok(made) => (made, None),
-        Err(why) => (None, Some(why)),
-    }
 }
 
 /// The quorums of the members, as far as the rule names members.

@@ -13,6 +13,7 @@ impl Hash for Shard {
     /// Counters, times and wakers are left out, and so are buffers that are empty between calls.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.state, self.target, self.clock, &self.floors, &self.table, &self.early).hash(state);
+        self.lapsed_inside.hash(state);
         for client in self.clients.iter() {
             client.hash(state);
         }

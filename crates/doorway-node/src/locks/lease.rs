@@ -34,10 +34,13 @@ impl Shard {
     }
 
     /// The membership of the node is over, and the node knows it: it gets a new lease before it
-    /// takes part in a view again.
-    pub fn discard(&mut self, out: &mut ShardEffects) {
+    /// takes part in a view again. Returns whether a client has lost a lock by that, now or when
+    /// the lease ended before. A client that cannot be told still counts on that lock.
+    #[must_use]
+    pub fn discard(&mut self, out: &mut ShardEffects) -> bool {
         self.lapse(out);
         self.lease = Duration::MAX;
+        std::mem::take(&mut self.lapsed_inside)
     }
 
     /// Take the locks from all clients that are inside, because the membership of the node is over.
@@ -54,6 +57,7 @@ impl Shard {
             for (client, _) in entry.lock.inside().collect::<Vec<_>>() {
                 // Without a state machine this cannot fail and has no effects.
                 let _ = entry.lock.leave(rule, client, &mut self.effects);
+                self.lapsed_inside = true;
                 self.clients.lose(client, &entry.name, ClientEnd::Lost, out);
             }
         }

@@ -5,7 +5,7 @@ use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
 use doorway_protocol::Name;
 
 use super::machine::{AlgorithmMachine, Fault, Sends, TypedMachine};
-use crate::arrangement::{Deviation, arrange, coordinator};
+use crate::arrangement::{ArrangementError, Deviation, arrange, coordinator};
 use crate::lock_rules::RuleConfig;
 
 /// How a set of locks is served: the algorithm, and the group arranged for it.
@@ -48,7 +48,7 @@ pub enum RuleError {
     NotServed(String),
     /// The members cannot be arranged as the rule says.
     #[error("{0}")]
-    Arrangement(String),
+    Arrangement(ArrangementError),
     /// The group cannot be arranged as the algorithm needs it.
     #[error("{0}")]
     Group(doorway_core::GroupError),

@@ -74,6 +74,8 @@ pub struct Shard {
     keep_idle: usize,
     /// When the lease of the node ends. From then on no client is inside.
     pub(super) lease: Duration,
+    /// A client was inside when the lease ended, and the node has not been told yet.
+    pub(super) lapsed_inside: bool,
     pub(super) state: ShardState,
     /// The newest view for which the shard has stopped; no older view is ever run.
     pub(super) target: u64,
@@ -116,6 +118,7 @@ impl Shard {
             seating,
             keep_idle,
             lease: Duration::MAX,
+            lapsed_inside: false,
         }
     }
 

@@ -43,6 +43,10 @@ pub trait KeeperHost {
     /// Let the views of the node know of something.
     fn views(&mut self, event: AgreedEvent);
 
+    /// Let the views know that the membership is over ([`AgreedEvent::Discarded`]). Returns whether
+    /// a client has lost a lock by that: see [`Shard::discard`](crate::locks::Shard::discard).
+    fn discard(&mut self) -> bool;
+
     /// Do the views know which claims are good?
     fn knows_claims(&self) -> bool;
 
@@ -135,8 +139,14 @@ impl OwnMembership {
         }
         let mut out = Vec::new();
         self.keeper.step(now, event, &mut out);
+        let mut nothing_lost = false;
         for output in out {
+            let ends = matches!(output, Output::Discard(_) | Output::GiveUp(_));
             self.perform(output, host);
+            nothing_lost |= ends && !self.discard(host);
+        }
+        if nothing_lost {
+            self.drive(now, Event::NothingLost, host);
         }
     }
 
@@ -186,7 +196,6 @@ impl OwnMembership {
             Output::Discard(why) => {
                 (*member, *lease) = (None, None);
                 host.log(KeeperNotice::Lost(why));
-                self.discard(host);
             }
             Output::Left => {
                 (*left, *lease) = (true, None);
@@ -205,16 +214,17 @@ impl OwnMembership {
                 (*member, *lease) = (None, None);
                 *blocked = Some(format!("this node has no connection with {away}"));
                 host.log(KeeperNotice::GaveUp(away));
-                self.discard(host);
             }
         }
     }
 
     /// The process is not a member any more: nothing is promised, and its clients lose their locks.
-    fn discard(&self, host: &mut impl KeeperHost) {
+    /// Returns whether there were such clients.
+    fn discard(&self, host: &mut impl KeeperHost) -> bool {
         host.note(&self.standing);
-        host.views(AgreedEvent::Discarded);
+        let lost = host.discard();
         host.lease_changed();
+        lost
     }
 }
 

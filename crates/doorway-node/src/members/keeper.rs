@@ -15,8 +15,11 @@
 //!   is suspended.
 //! - The node counts 0.9 of its lease on the first clock: at most 0.9 / 0.915 = 0.984 of the lease
 //!   in real time, also if the machine was suspended.
-//! - Others count 1.002 leases and 250 ms on the slower of the two clocks: at least 1.001 leases in
-//!   real time.
+//! - Others count a little more than 1.002 leases and 250 ms on the slower of the two clocks: at
+//!   least 1.001 leases in real time.
+//!
+//! An assertion below compares these numbers. `doorway doctor` compares the clocks of a machine
+//! with them.
 //!
 //! # Holds
 //!
@@ -55,8 +58,29 @@ const WAITING: u32 = 2;
 /// For how many leases a dead member is kept for a successor that does not take its place.
 const SUCCESSION: u32 = 6;
 
-/// How much longer than the lease a removal waits, besides a part of the lease.
+/// The part of its lease on which a node counts, in thousandths.
+const COUNTED: u32 = 900;
+
+/// A removal waits for longer than the lease by this part of it: one over this number.
+const LONGER: u32 = 499;
+
+/// How much longer than that a removal waits.
 const MARGIN: Duration = Duration::from_millis(250);
+
+/// How far the clock that counts suspended time may be from the right rate, in thousandths.
+pub const BOOT_CLOCK_BOUND: u32 = 85;
+
+/// How far the raw clock of a machine may be from the right rate, in thousandths.
+const RAW_CLOCK_BOUND: u32 = 1;
+
+/// A removal waits for at least this many thousandths of `LONGER` leases, if its clock is fast.
+const AWAITED: u32 = (LONGER + 1) * 1000 * 1000 / (1000 + RAW_CLOCK_BOUND);
+
+// A node has given up before the others go on, if its clock is as slow as it may be.
+const _: () = assert!(LONGER * COUNTED * 1000 / (1000 - BOOT_CLOCK_BOUND) < AWAITED);
+
+// So has a client with a hold, which counts the whole length by the faster one of two clocks.
+const _: () = assert!(LONGER * 1000 * 1000 / (1000 - RAW_CLOCK_BOUND) <= AWAITED);
 
 /// The time by the two clocks of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,7 +95,7 @@ impl ClockTimes {
     /// How much of a promise is left of which was known then, by those who have to wait for its
     /// end. The one who made it counts at most its length, with the clock that is faster.
     pub fn left(self, then: Self, length: Duration) -> Duration {
-        (length + length / 500 + MARGIN).saturating_sub(self.since(then))
+        (length + length / LONGER + MARGIN).saturating_sub(self.since(then))
     }
 
     /// How much time has surely passed since then: as much as the slower clock says.
@@ -128,6 +152,9 @@ pub enum Event {
     Bump(u64),
     /// A shard has found that the lease has ended, and has taken locks from their holders.
     Lapsed,
+    /// The host has performed [`Output::Discard`] or [`Output::GiveUp`], and no client has lost a
+    /// lock by that.
+    NothingLost,
     /// Nothing is held here any more, and the process ends: give up the membership.
     Leave,
     /// Time has passed.
@@ -148,15 +175,16 @@ pub enum Output {
     /// Locks may be granted until this time, by the clock that counts suspended time.
     Lease(Duration),
     /// The membership is over, for this reason: all clients lose what they hold, and every view is
-    /// forgotten. The process joins again under another number.
+    /// forgotten. The process joins again under another number. If no client has lost a lock, the
+    /// host reports [`Event::NothingLost`], so that the group need not wait for the lease.
     Discard(Loss),
     /// The membership was given up, as [`Event::Leave`] asked.
     Left,
     /// The process cannot become a member, for this reason. It goes on trying.
     Blocked(RecordError),
     /// The process has waited for too long, and gives up: it has no connection with these members.
-    /// Clients lose what they have reclaimed. The process stays away for a while, so that the group
-    /// can remove its predecessor, and then joins again.
+    /// Clients lose what they have reclaimed, as with [`Output::Discard`]. The process stays away
+    /// for a while, so that the group can remove its predecessor, and then joins again.
     GiveUp(Vec<MemberId>),
     /// The group keeps what [`Event::Hold`] asked for, or refuses to.
     Held {
@@ -398,6 +426,13 @@ impl Keeper {
             Event::Leads(leads) => self.leads = leads,
             Event::Leave => self.leave(now, out),
             Event::Bump(number) => self.exhausted = Some(number),
+            // Nobody counts on the lease of a member by which no client holds a lock. Clients of
+            // its predecessor have reclaimed their locks here, or count on the predecessor's lease.
+            Event::NothingLost => {
+                if let Stage::Leaving { at, .. } = &mut self.stage {
+                    *at = now.boot.min(*at);
+                }
+            }
             Event::Lapsed | Event::Tick => {}
         }
         self.advance(now, out);
@@ -491,7 +526,7 @@ impl Keeper {
                 self.renewed_ms = Some(lease_ms);
                 // Counted from when it was sent: the answer may have been on its way for long.
                 let lease = Duration::from_millis(lease_ms.into());
-                let deadline = sent + lease * 9 / 10;
+                let deadline = sent + lease * COUNTED / 1000;
                 if self.deadline.is_none_or(|before| deadline > before) {
                     self.deadline = Some(deadline);
                     out.push(Output::Lease(deadline));
@@ -552,7 +587,8 @@ impl Keeper {
         let at = self.deadline.take().unwrap_or(now.boot);
         // Clients that cannot be told that the membership is over count on it until its lease
         // ends. If that is still to come, the member leaves only then: because it was evicted or
-        // cannot run the rules, or because a shard had not heard of a renewal in time.
+        // cannot run the rules, or because a shard had not heard of a renewal in time. It leaves
+        // earlier if the host reports that there are no such clients.
         let wait = evicted || at > now.boot;
         self.stage = if wait { Stage::Leaving { id, at, ends: false } } else { Stage::Joining };
         self.generation += 1;

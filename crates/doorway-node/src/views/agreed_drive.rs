@@ -47,8 +47,8 @@ pub trait AgreedHost {
     /// Take the locks from clients that reclaimed them under a fence of another view than these.
     fn disown(&mut self, views: &Range<u64>);
 
-    /// Tell every shard that the membership is over:
-    /// [`Shard::discard`](crate::locks::Shard::discard).
+    /// Tell every shard that the membership is over, and remember whether a client has lost a lock
+    /// by that: [`Shard::discard`](crate::locks::Shard::discard).
     fn discard(&mut self);
 
     /// End every shard: their clients lose what they hold.

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use crate::common::book::Book;
 use crate::common::visit::{Visit, assert_fair};
 use crate::common::{group, start};
+use crate::given_up::{counts, settle};
 
 /// How often each node enters each lock.
 const ENTRIES: usize = 3;
@@ -48,6 +49,12 @@ pub(crate) fn every(size: usize) -> Vec<RuleConfig> {
     let weights = all(&|node| format!("n{node}={}", node - 1), ", ", 1);
     let parents = all(&|node| format!("n{node}=n{}", node / 2), ", ", 2);
     rules.push(quorums(&sets));
+    for algorithm in ["maekawa-eager", "maekawa-unordered", "maekawa-sequential", "maekawa-cyclic"]
+    {
+        for made in ["grid", &sets] {
+            rules.push(rule(algorithm, 1, &[("quorums", made)]));
+        }
+    }
     rules.push(rule("maekawa", 1, &[("quorums", "weighted"), ("weights", &weights)]));
     rules.push(rule("weighted-majority", 1, &[("weights", &weights)]));
     for tree in ["chain", "star", "balanced:3", &parents] {
@@ -107,10 +114,8 @@ async fn serve(size: usize) {
         let first = said(&nodes[0]);
         assert!(first.starts_with(&rule.algorithm), "{first}");
         assert!(nodes.iter().all(|node| said(node) == first), "all members compute the same");
-        if rule.algorithm != "central" {
-            for (key, value) in rule.arrangement.keys() {
-                assert!(first.contains(&format!("{key} {value}")), "{first}");
-            }
+        for (key, value) in rule.arrangement.keys() {
+            assert!(first.contains(&format!("{key} {value}")), "{first}");
         }
     }
 }
@@ -123,6 +128,54 @@ async fn three_nodes_serve_every_arrangement() {
 #[tokio::test]
 async fn seven_nodes_serve_every_arrangement() {
     serve(7).await;
+}
+
+/// Which nodes receive messages while a node enters and leaves this lock.
+async fn receivers(nodes: &[Node], at: usize, name: &str) -> Vec<usize> {
+    let received = || nodes.iter().map(|node| counts(node).received).collect::<Vec<_>>();
+    settle(nodes).await;
+    let before = received();
+    drop(nodes[at].lock(name).await.expect("a lock"));
+    settle(nodes).await;
+    let after = received();
+    (0..nodes.len()).filter(|node| after[*node] > before[*node]).collect()
+}
+
+/// The coordinator that a rule names decides: it enters without a message, and all others ask it.
+#[tokio::test]
+async fn the_coordinator_of_a_rule_decides() {
+    let rules = [rule("central", 1, &[("coordinator", "n3")])];
+    let (_scratch, configs) = group(3, &rules);
+    let nodes = start(&configs).await;
+    let name = &rules[0].pattern;
+    for _ in 0..3 {
+        assert_eq!(receivers(&nodes, 2, name).await, [0; 0], "the coordinator asks nobody");
+        assert_eq!(receivers(&nodes, 0, name).await, [0, 2]);
+        assert_eq!(receivers(&nodes, 1, name).await, [1, 2]);
+    }
+}
+
+/// A node sends messages to the members of its quorum, and to nobody else.
+#[tokio::test]
+async fn only_the_quorum_is_asked() {
+    let by_hand = "n1=n1,n2; n2=n2,n3; n3=n2,n3,n4; n4=n2,n4";
+    let algorithms =
+        ["maekawa", "maekawa-eager", "maekawa-unordered", "maekawa-sequential", "maekawa-cyclic"];
+    for (made, quorums) in [
+        // The rows are n1 n2 and n3 n4.
+        ("grid", [vec![0, 1, 2], vec![0, 1, 3], vec![0, 2, 3], vec![1, 2, 3]]),
+        (by_hand, [vec![0, 1], vec![1, 2], vec![1, 2, 3], vec![1, 3]]),
+    ] {
+        let rules = algorithms.map(|algorithm| rule(algorithm, 1, &[("quorums", made)]));
+        let (_scratch, configs) = group(4, &rules);
+        let nodes = start(&configs).await;
+        for rule in &rules {
+            for (node, quorum) in quorums.iter().enumerate() {
+                let asked = receivers(&nodes, node, &rule.pattern).await;
+                assert_eq!(asked, *quorum, "{}: the quorum of n{}", rule.pattern, node + 1);
+            }
+        }
+    }
 }
 
 /// Without a name, each lock has its own coordinator, at which an entry costs no message.

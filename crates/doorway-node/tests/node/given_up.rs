@@ -129,14 +129,14 @@ async fn crowd(nodes: &[Node], names: &[String], clients: u64, requests: u32) {
 }
 
 /// The counts of all algorithms at one node.
-fn counts(node: &Node) -> LockCounters {
+pub(crate) fn counts(node: &Node) -> LockCounters {
     let mut sum = LockCounters::default();
     node.counters().rules.into_iter().for_each(|rule| sum += rule.counts);
     sum
 }
 
 /// Wait until no message is under way: as many have arrived as were sent.
-async fn settle(nodes: &[Node]) {
+pub(crate) async fn settle(nodes: &[Node]) {
     let under_way = || {
         let total = |count: fn(&LockCounters) -> u64| -> u64 {
             nodes.iter().map(|node| count(&counts(node))).sum()

@@ -15,6 +15,7 @@ mod limits;
 mod messages;
 mod net;
 mod next_view;
+mod one_away;
 mod reclaim;
 mod starts;
 mod told;

@@ -154,7 +154,7 @@ fn a_keeper_hears_of_every_loss() {
     let held = |node| (NodeId(node), HeldLock { lock: name("a"), mode: Exclusive, permits: 1 });
     let losses: [(&str, Loss<'_>); 5] = [
         ("the node stops", &|nodes, out| nodes.shards[0].end(out)),
-        ("the membership ends", &|nodes, out| nodes.shards[0].discard(out)),
+        ("the membership ends", &|nodes, out| assert!(nodes.shards[0].discard(out))),
         ("the lease ends", &|nodes, out| {
             nodes.shards[0].set_lease(NOW);
             nodes.shards[0].leave(ClientId(77), NOW, out);

@@ -202,6 +202,27 @@ fn a_stopped_node_ends_all_its_clients() {
     }
 }
 
+/// A node must know whether somebody may still count on its lease, also if the shard has found out
+/// before the node that the lease is over.
+#[test]
+fn a_shard_tells_whether_a_client_was_inside_when_the_membership_ended() {
+    for (inside, lapses) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut nodes = running("carvalho-roucairol", 1, 0);
+        let slot = open(&mut nodes, "orders")[0];
+        let (client, _) = nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 1), out));
+        if !inside {
+            nodes.act(0, |s, out| s.leave(client, NOW, out));
+        }
+        if lapses {
+            nodes.shards[0].set_lease(NOW);
+            nodes.act(0, |s, out| s.acquire(slot, ask(Exclusive, 2), out));
+            assert!(nodes.shards[0].is_over(NOW));
+        }
+        assert_eq!(nodes.act(0, Shard::discard), inside);
+        assert!(!nodes.act(0, Shard::discard), "it is told once");
+    }
+}
+
 #[test]
 fn an_invalid_message_is_refused_and_changes_nothing() {
     let mut nodes = running("carvalho-roucairol", 2, 0);

@@ -94,6 +94,8 @@ struct Stage<'a> {
     notices: Vec<String>,
     started: Option<u64>,
     ended: bool,
+    /// Whether a client has lost a lock because the membership is over, once it is.
+    lost: Option<bool>,
 }
 
 impl Stage<'_> {
@@ -173,7 +175,11 @@ impl AgreedHost for Stage<'_> {
     }
 
     fn discard(&mut self) {
-        self.shards.iter_mut().for_each(|shard| shard.discard(&mut self.effects));
+        let mut lost = false;
+        for shard in self.shards.iter_mut() {
+            lost |= shard.discard(&mut self.effects);
+        }
+        self.lost = Some(lost);
         self.send_messages();
     }
 
@@ -227,6 +233,10 @@ impl KeeperHost for KeeperContext<'_> {
 
     fn views(&mut self, event: AgreedEvent) {
         self.node.agreed_views(self.context, event);
+    }
+
+    fn discard(&mut self) -> bool {
+        self.node.drive_views(self.context, AgreedEvent::Discarded).unwrap_or(true)
     }
 
     fn knows_claims(&self) -> bool {
@@ -293,11 +303,17 @@ impl Node {
 
     /// Something has happened that may matter for the views.
     pub(super) fn agreed_views(&mut self, context: &mut Context, event: AgreedEvent) {
+        self.drive_views(context, event);
+    }
+
+    /// The views see an event. If shards were told that the membership is over, this returns
+    /// whether a client has lost a lock by that.
+    fn drive_views(&mut self, context: &mut Context, event: AgreedEvent) -> Option<bool> {
         let now = self.uptime(context);
         let settings = std::rc::Rc::clone(&context.settings);
-        let Some(process) = &mut self.process else { return };
+        let process = self.process.as_mut()?;
         let Group { shards, links, views: Views::Agreed(agreed), .. } = &mut process.group else {
-            return;
+            return None;
         };
         let mut stage = Stage {
             settings: &settings,
@@ -309,9 +325,10 @@ impl Node {
             notices: Vec::new(),
             started: None,
             ended: false,
+            lost: None,
         };
         let bump = agreed.views.drive(event, &mut stage);
-        let Stage { mut effects, notices, started, ended, .. } = stage;
+        let Stage { mut effects, notices, started, ended, lost, .. } = stage;
         process.group.ended |= ended;
         context.started.extend(started.map(|view| (self.id, view)));
         for notice in notices {
@@ -324,6 +341,7 @@ impl Node {
         if let Some(number) = bump {
             self.tell_keeper(context, Event::Bump(number));
         }
+        lost
     }
 
     /// Let the group keep a grant. In a fixed group no other node ever takes over the locks of this

@@ -6,6 +6,9 @@
 //! in, and starts again if it sees another announce that. A process that leaves gives the turn to
 //! the process before it, so that sooner or later the turn comes to every process.
 //!
+//! The second scan, for others that go in, runs downwards from n in the text, and upwards from 0
+//! here. It ends as soon as it finds one, in any order.
+//!
 //! # What holds
 //!
 //! Proved by exploring every schedule of up to four processes: exclusion, no deadlock, no lockout,

@@ -91,7 +91,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 struct DocumentArgs {
     /// Check every algorithm at the largest sizes that fit into memory, and print the page
-    /// docs/checked.md; this takes about 15 minutes. With ALGORITHM, print only its rows
+    /// docs/checked.md; this takes about 80 minutes. With ALGORITHM, print only its rows
     #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs", "BeginArgs"])]
     table: bool,
     /// Check every algorithm over both kinds of channels and with every fault, and print the page

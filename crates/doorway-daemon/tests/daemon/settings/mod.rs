@@ -265,7 +265,19 @@ fn members_that_cannot_be_arranged_are_reported_with_their_line() {
         ("permits = 2\npermits_per_node = 0", "7: `permits_per_node` is 0; it has to be a number"),
         (
             "algorithm = \"maekawa\"\nweights = \"a=1\"\nquorums = \"grid\"",
-            "5: the rule for `x` cannot be used",
+            "7: the rule for `x` cannot be used: maekawa has no use for weights",
+        ),
+        (
+            "algorithm = \"maekawa\"\nquorums = \"grid\"\ntree = \"chain\"",
+            "8: the rule for `x` cannot be used: maekawa has no use for a tree",
+        ),
+        (
+            "algorithm = \"raymond-echo\"\ntree = \"b=a\"\ntopology = \"tree\"",
+            "7: the rule for `x` cannot be used: `b` is no member; the members are a",
+        ),
+        (
+            "algorithm = \"raymond-tree\"\ntree = \"chain\"\ncoordinator = \"a\"",
+            "8: the rule for `x` cannot be used: raymond-tree has no use for a coordinator",
         ),
         ("algorithm = \"mekawa\"", "6: the rule for `x` cannot be used: no algorithm is called"),
         ("algorithm = \"le-lann\"", "6: the rule for `x` cannot be used: `le-lann` is not offered"),

@@ -269,6 +269,28 @@ async fn machines_come_and_go() {
     until("the others have forgotten the machine", || group.node(0).members().len() == 3).await;
 }
 
+/// A running machine is removed. If a client holds a lock there, the others wait for the lease of
+/// its node, because it may be impossible to tell the client. If not, new locks wait only until the
+/// node has noticed that it was removed.
+#[tokio::test]
+async fn a_removed_machine_that_holds_nothing_is_not_waited_for() {
+    for holds in [false, true] {
+        let group = Group::started(3).await;
+        let guard = group.lock(2, "orders").await;
+        let guard = holds.then_some(guard);
+        let begin = Instant::now();
+        let dropped = group.register.apply(&Command::DropSeat(SeatId(3)));
+        assert!(matches!(dropped, Answer::Done(_)));
+        // Every lock that was never used needs the answers of all members.
+        drop(group.lock(0, "new").await);
+        let waited = begin.elapsed();
+        let is_early = waited < LEASE * 6 / 10;
+        assert!(is_early != holds, "holds: {holds}, and a new lock waited for {waited:?}");
+        assert!(guard.is_none_or(|guard| guard.is_lost()));
+        drop(group.lock(1, "orders").await);
+    }
+}
+
 /// All nodes are killed at once, and come back: nothing waits for a lease.
 #[tokio::test]
 async fn a_whole_group_comes_back() {

@@ -9,6 +9,7 @@
 //!
 //! - A member leaves the record only when its lease has ended, by the clocks of the machine that
 //!   made the promise: because it was removed or forgotten, or because it was evicted and has left.
+//!   An evicted member leaves earlier only if no client holds a lock by it.
 //! - A process takes the place of its predecessor earlier only if the predecessor's clients have
 //!   reclaimed their locks.
 //! - A hold is dropped only when its client does not believe in it any more.
@@ -80,6 +81,17 @@ fn stopped() -> Setting {
 /// A process is killed and started again, and its clients reclaim their locks at any later time.
 fn restarted() -> Setting {
     Setting { kills: 1, starts: 1, ..setting(24) }
+}
+
+/// An operator removes a machine. Its clients may have released all locks.
+fn dropped() -> Setting {
+    Setting { drops: 1, releases: 1, ..setting(24) }
+}
+
+/// A process is killed and started again, and an operator removes its machine. Its clients may have
+/// released all locks.
+fn restarted_and_dropped() -> Setting {
+    Setting { drops: 1, releases: 1, ..restarted() }
 }
 
 /// Two processes lose their connection.
@@ -159,6 +171,11 @@ fn a_shorter_lease_counts_when_the_member_knows_of_it() {
     holds(ordered(shortened()), 29_935, Event::Removed);
 }
 
+#[test]
+fn a_removed_machine_leaves_at_once_if_its_clients_hold_nothing() {
+    holds(dropped(), 10_129, Event::LeavesEarly);
+}
+
 /// The larger searches, which take up to some minutes each.
 mod large {
     use super::*;
@@ -177,6 +194,12 @@ mod large {
 
     #[test]
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn restarted_and_removed() {
+        holds(ordered(restarted_and_dropped()), 952_282, Event::LeavesEarly);
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
     fn stopped_and_late() {
         holds(late(stopped()), 658_553, Event::Removed);
     }
@@ -189,6 +212,8 @@ fn mistakes_around_keepers_are_found() {
     found(Mistake::FastClocks, killed(), Violation::Early);
     found(Mistake::NotReclaimed, restarted(), Violation::Unclaimed);
     found(Mistake::LeavesAtOnce, severed(), Violation::Early);
+    found(Mistake::LossUnnoticed, dropped(), Violation::Early);
+    found(Mistake::LossUnnoticed, ordered(restarted_and_dropped()), Violation::Early);
     found(Mistake::ShortHold, ordered(isolated_with_a_hold()), Violation::Dropped);
     found(Mistake::ShortHold, ordered(isolated_without_end()), Violation::Dropped);
     found(Mistake::ShorterAtOnce, ordered(shortened()), Violation::Early);

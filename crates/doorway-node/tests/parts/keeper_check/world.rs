@@ -62,6 +62,8 @@ pub(crate) enum Mistake {
     NotReclaimed,
     /// A process that was evicted leaves at once: its clock jumps.
     LeavesAtOnce,
+    /// A host reports that no client has lost a lock, although one has.
+    LossUnnoticed,
     /// The group counts a shorter lease at once, although the member still counts on a longer one.
     ShorterAtOnce,
     /// The group is told a shorter time than the one for which a client believes in its hold.
@@ -88,6 +90,8 @@ pub(crate) enum Event {
     Succeeded,
     Lapsed,
     Left,
+    /// A process proposes to leave although its lease has not ended.
+    LeavesEarly,
     Dropped,
 }
 
@@ -114,6 +118,10 @@ pub(crate) struct Setting {
     pub(crate) losses: u8,
     /// How often an operator makes the lease shorter.
     pub(crate) changes: u8,
+    /// How often an operator removes a machine.
+    pub(crate) drops: u8,
+    /// How often the clients of a process release all locks, until they enter again.
+    pub(crate) releases: u8,
     /// How many commands or answers are late.
     pub(crate) late: u8,
     /// The hold of a client.
@@ -156,12 +164,15 @@ struct Promise {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is so or not by itself")]
 struct Process {
     keeper: Keeper,
     stopped: bool,
     /// Nothing passes between it and the store.
     isolated: bool,
     reclaimed: bool,
+    /// No client of it is inside, and none of its predecessor's has reclaimed a lock here.
+    idle: bool,
 }
 
 /// Everything that the future depends on.
@@ -183,6 +194,8 @@ pub(crate) struct World {
     cuts: u8,
     losses: u8,
     changes: u8,
+    drops: u8,
+    releases: u8,
     late: u8,
     incarnations: u8,
 }
@@ -205,6 +218,12 @@ pub(crate) enum Action {
     Isolate(usize),
     Reconnect(usize),
     ShortenLease,
+    /// An operator removes the machine.
+    Drop(usize),
+    /// The clients of the process release all locks.
+    Release(usize),
+    /// A client of the process enters.
+    Enter(usize),
 }
 
 /// The system.
@@ -237,6 +256,8 @@ pub(crate) fn running(setting: Setting) -> Keepers {
         cuts: 0,
         losses: 0,
         changes: 0,
+        drops: 0,
+        releases: 0,
         late: 0,
         incarnations: 0,
     };
@@ -272,9 +293,11 @@ pub(crate) fn running(setting: Setting) -> Keepers {
         let action = keepers.actions(&world).into_iter().min_by_key(order).expect("not stuck");
         keepers.apply(&mut world, action).expect("nothing goes wrong yet");
     }
-    let Setting { kills, starts, stops, cuts, losses, changes, late, .. } = setting;
+    let Setting { kills, starts, stops, cuts, losses, changes, drops, releases, late, .. } =
+        setting;
     (world.kills, world.starts, world.stops) = (kills, starts, stops);
     (world.cuts, world.losses, world.changes, world.late) = (cuts, losses, changes, late);
+    (world.drops, world.releases) = (drops, releases);
     world.answered = world.time;
     Keepers { setting: Setting { ticks: world.time + setting.ticks, ..setting }, first: world }
 }
@@ -311,6 +334,7 @@ impl Keepers {
     ) -> Result<(), Violation> {
         let Some(process) = &mut world.processes[node] else { return Ok(()) };
         let mut out = Vec::new();
+        let nothing_lost = event == KeeperEvent::NothingLost;
         process.keeper.step(now, event, &mut out);
         let (id, reclaimed, isolated) = (process.keeper.id(), process.reclaimed, process.isolated);
         for output in out {
@@ -319,6 +343,9 @@ impl Keepers {
                 Output::Put(put, command) => {
                     if matches!(command, Command::Enter { .. }) && !reclaimed {
                         return Err(Violation::Unclaimed);
+                    }
+                    if matches!(command, Command::Leave { .. }) && nothing_lost {
+                        self.seen(Event::LeavesEarly)?;
                     }
                     let content = Content::Command(command);
                     world.letters[node].push(Letter { put, content, late: false });
@@ -329,6 +356,12 @@ impl Keepers {
                     world.promises.push(Promise { seat: node, id, until, kept: true });
                 }
                 Output::Discard(why) => {
+                    let idle = world.processes[node].as_ref().is_some_and(|process| process.idle);
+                    if idle {
+                        // Nobody counts on what the process may have granted. What clients hold by
+                        // the process before it, they have not reclaimed here.
+                        world.promises.retain(|promise| promise.seat != node || !promise.kept);
+                    }
                     world.orphan(node);
                     if why == Loss::Lapsed {
                         self.seen(Event::Lapsed)?;
@@ -338,6 +371,9 @@ impl Keepers {
                     {
                         let later = ClockTimes { boot: now.boot * 2, raw: now.raw };
                         self.step(world, node, later, KeeperEvent::Tick)?;
+                    }
+                    if idle || self.has(Mistake::LossUnnoticed) {
+                        self.step(world, node, now, KeeperEvent::NothingLost)?;
                     }
                 }
                 _ => {}
@@ -417,8 +453,13 @@ impl Keepers {
         world.incarnations += 1;
         let nonce = u128::from(world.incarnations) << 32;
         let keeper = Keeper::new(SeatId(node as u64), RULES, nonce, Arc::clone(&world.record));
-        world.processes[node] =
-            Some(Process { keeper, stopped: false, isolated: false, reclaimed: false });
+        world.processes[node] = Some(Process {
+            keeper,
+            stopped: false,
+            isolated: false,
+            reclaimed: false,
+            idle: false,
+        });
         let now = self.now(world, node);
         self.step(world, node, now, KeeperEvent::Leads(true))?;
         self.step(world, node, now, KeeperEvent::Record(Arc::clone(&world.record)))?;
@@ -455,6 +496,22 @@ impl Keepers {
             world.answered = world.time;
         }
         Ok(())
+    }
+
+    /// An operator removes a machine, or makes the lease shorter.
+    fn operate(&self, world: &mut World, action: &Action) {
+        let record = Arc::make_mut(&mut world.record);
+        if let Action::Drop(node) = action {
+            world.drops -= 1;
+            record.apply(&Command::DropSeat(SeatId(*node as u64)));
+            return;
+        }
+        world.changes -= 1;
+        let shorter = LEASE_MS / 2;
+        record.apply(&Command::Lease(shorter));
+        if self.has(Mistake::ShorterAtOnce) {
+            record.members.iter_mut().for_each(|member| member.lease_ms = shorter);
+        }
     }
 
     /// The connection between the processes ends.
@@ -499,7 +556,7 @@ impl System for Keepers {
                     }
                 }
             }
-            let Some(Process { keeper, stopped, isolated, reclaimed }) = process else {
+            let Some(Process { keeper, stopped, isolated, reclaimed, idle }) = process else {
                 all.extend((world.starts > 0).then_some(Action::Start(node)));
                 continue;
             };
@@ -514,6 +571,13 @@ impl System for Keepers {
             all.extend((fault(world.losses) && !isolated).then_some(Action::Isolate(node)));
             all.extend(isolated.then_some(Action::Reconnect(node)));
             all.extend((!stopped && !reclaimed).then_some(Action::Reclaim(node)));
+            let releases = fault(world.releases) && !stopped && !idle;
+            all.extend(releases.then_some(Action::Release(node)));
+            // Without a lease, nobody enters.
+            let grants = keeper.deadline().is_some_and(|end| self.now(world, node).boot < end);
+            all.extend((*idle && !stopped && grants).then_some(Action::Enter(node)));
+            let belongs = world.record.seat(SeatId(node as u64)).is_some();
+            all.extend((fault(world.drops) && belongs).then_some(Action::Drop(node)));
         }
         if world.cuts > 0 && world.processes.iter().all(Option::is_some) {
             all.push(Action::Sever);
@@ -561,7 +625,9 @@ impl System for Keepers {
                 Ok(())
             }
             Action::Reclaim(node) => {
-                world.processes[node].iter_mut().for_each(|process| process.reclaimed = true);
+                if let Some(process) = &mut world.processes[node] {
+                    (process.reclaimed, process.idle) = (true, false);
+                }
                 let now = self.now(world, node);
                 self.step(world, node, now, KeeperEvent::Reclaimed)
             }
@@ -579,14 +645,17 @@ impl System for Keepers {
                 world.processes[node].iter_mut().for_each(|process| process.isolated = false);
                 Ok(())
             }
-            Action::ShortenLease => {
-                world.changes -= 1;
-                let shorter = LEASE_MS / 2;
-                let record = Arc::make_mut(&mut world.record);
-                record.apply(&Command::Lease(shorter));
-                if self.has(Mistake::ShorterAtOnce) {
-                    record.members.iter_mut().for_each(|member| member.lease_ms = shorter);
-                }
+            Action::Release(node) => {
+                world.releases -= 1;
+                world.processes[node].iter_mut().for_each(|process| process.idle = true);
+                Ok(())
+            }
+            Action::Enter(node) => {
+                world.processes[node].iter_mut().for_each(|process| process.idle = false);
+                Ok(())
+            }
+            Action::Drop(_) | Action::ShortenLease => {
+                self.operate(world, &action);
                 Ok(())
             }
         }

@@ -167,8 +167,9 @@ impl Seats {
     ) {
         let Some(id) = process.member else {
             if let Some(id) = process.evicted {
-                let ended = world.has_ended(id) || self.has(Mistake::EvictedLeavesEarly);
-                actions.extend(ended.then_some(Action::GiveUpSeat(node)));
+                let ended = world.has_ended(id) || process.nothing_lost;
+                let leaves = ended || self.has(Mistake::EvictedLeavesEarly);
+                actions.extend(leaves.then_some(Action::GiveUpSeat(node)));
             } else {
                 // The host has performed everything that follows from the end of a membership.
                 let rules = process.views.rules().map(|rules| rules.digest);
@@ -464,7 +465,9 @@ impl Seats {
                 Command::Evict { id, number: world.record.number }
             }
             Action::GiveUpSeat(node) => {
-                let id = world.process(node).evicted.take().expect("an evicted member");
+                let process = world.process(node);
+                process.nothing_lost = false;
+                let id = process.evicted.take().expect("an evicted member");
                 Command::Leave { id }
             }
             Action::Late(at) => {

@@ -188,6 +188,8 @@ pub(crate) struct Process {
     pub(crate) member: Option<MemberId>,
     /// The number under which the process was evicted, until it has left.
     pub(crate) evicted: Option<MemberId>,
+    /// No client has lost a lock by the eviction, so the process may leave at once.
+    pub(crate) nothing_lost: bool,
     /// The last number of the process whose membership is over.
     pub(crate) former: Option<MemberId>,
     /// How many memberships of this process are over.
@@ -235,7 +237,7 @@ impl Hash for Process {
             (self.incarnation, &self.views, self.member, self.evicted).hash(&mut hasher);
             (self.generation, &self.view, &self.shard, self.slot).hash(&mut hasher);
             (&self.client, &self.todo, self.now, self.lease).hash(&mut hasher);
-            (self.former, &self.held, &self.unsent).hash(&mut hasher);
+            (self.former, &self.held, &self.unsent, self.nothing_lost).hash(&mut hasher);
             hasher.finish()
         });
         print.hash(state);
@@ -426,6 +428,7 @@ impl Seats {
             views,
             member: None,
             evicted: None,
+            nothing_lost: false,
             former: None,
             generation: 0,
             view: None,
@@ -482,7 +485,10 @@ impl Seats {
                 AgreedOutput::Lapse => {
                     world.leave_untold(node);
                     if !self.has(Mistake::ShardsKept) {
-                        self.touch(world, node, |shard, _, _, out| shard.lapse(out))?;
+                        let mut lost = true;
+                        self.touch(world, node, |shard, _, _, out| lost = shard.discard(out))?;
+                        let process = world.process(node);
+                        process.nothing_lost = process.evicted.is_some() && !lost;
                     }
                 }
                 AgreedOutput::ShutDoor(name) => {

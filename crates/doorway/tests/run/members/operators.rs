@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 use doorway_protocol::{ClientInfo, Hello, MAGIC, MembersRequest, Opening, Request, VERSIONS, put};
 
 use super::HOLD;
-use super::group::{Group, LEASE, Pace};
+use super::group::{Group, LEASE, Machine, Pace};
 use crate::place::{line_of, until};
 
 /// The view from which fences go on if not all views before are known.
@@ -272,6 +272,45 @@ fn mistakes_change_nothing() {
     let said = group.not_started(3);
     assert!(said.contains("a file has [members] or [[member]], not both"), "{said}");
     assert!(said.contains("cannot be recorded"), "{said}");
+}
+
+#[test]
+fn two_machines_of_one_name_found_no_group() {
+    let mut group = Group::new();
+    let file = group.place.file("c.toml");
+    let settings = fs::read_to_string(&file).unwrap();
+    let settings = settings.replace("node = \"c\"", "node = \"b\"").replace("ca/c.", "ca/b.");
+    fs::write(&file, settings).unwrap();
+    (0..3).for_each(|node| group.start(node));
+    let said = group.mistake(0, "members init", 64);
+    assert!(said.contains("two machines answer as `b`"), "{said}");
+    assert!(said.contains(group.address(2)) && said.contains("a `node` and a certi"), "{said}");
+    assert!(group.members(0)["cluster"].is_null(), "nothing was founded");
+}
+
+#[test]
+fn the_last_machine_stays_and_so_does_the_only_voter() {
+    let mut group = Group::on(Machine::local(2), 1, Pace::QUICK);
+    group.found(1);
+    let said = group.mistake(0, "members remove a", 64);
+    assert!(said.contains("`a` is the last machine of the group"), "{said}");
+    let said = group.mistake(0, "members remove a --force", 64);
+    assert!(said.contains("to end the group, stop its node"), "{said}");
+
+    group.start(1);
+    group.answer(0, &format!("members add b {}", group.address(1)));
+    (0..2).for_each(|node| group.complete(node));
+    let said = group.mistake(0, "members replace a", 64);
+    assert!(said.contains("`a` is this node, and it has its old disk"), "{said}");
+    assert_eq!(group.members(1)["seats"][1]["role"], "learner", "of two machines, one votes");
+    let before = group.members(1)["seats"].clone();
+    group.kill(0);
+    group.wipe(0);
+    group.start(0);
+    let said = group.mistake(1, "members replace a", 64);
+    assert!(said.contains("`a` is the only machine that votes"), "{said}");
+    let names = |seats: &serde_json::Value| [0, 1].map(|at| seats[at]["seat"].clone());
+    assert_eq!(names(&group.members(1)["seats"]), names(&before), "nothing was changed");
 }
 
 #[test]

@@ -147,6 +147,26 @@ fn the_rules_of_the_group_count_and_settings_that_differ_are_named() {
         ("[[lock]]\nnames = \"x\"\npermit = 3\n", "did you mean `permits`?"),
         ("[[lock]]\nalgorithm = \"lamport\"\n", "names"),
         ("[lock\n", "this is not TOML"),
+        (
+            "[[lock]]\nnames = \"x\"\nalgorithm = \"maekawa\"\nquorums = \"a=a; b=b\"\n",
+            "bad.toml:4: the rule for `x` cannot be used: the quorums of `a` and `b` have no member in common",
+        ),
+        (
+            "[[lock]]\nnames = \"x\"\nalgorithm = \"maekawa\"\nquorums = \"grid\"\ntree = \"chain\"\n",
+            "bad.toml:5: the rule for `x` cannot be used: maekawa has no use for a tree",
+        ),
+        (
+            "[[lock]]\nnames = \"x\"\nalgorithm = \"raymond-tree\"\ntree = \"a=b, b=a\"\n",
+            "bad.toml:4: the rule for `x` cannot be used: the tree has a cycle through `b`",
+        ),
+        (
+            "[[lock]]\nnames = \"x\"\nalgorithm = \"weighted-majority\"\nweights = \"a=0\"\n",
+            "bad.toml:4: the rule for `x` cannot be used: all weights are zero",
+        ),
+        (
+            "[[lock]]\nnames = \"x\"\npermits = 2\npermits_per_node = 3\n",
+            "bad.toml:4: the rule for `x` cannot be used: permits_per_node is 3",
+        ),
     ] {
         group.rules("bad.toml", text);
         let done = group.output(0, "members rules bad.toml --yes");
