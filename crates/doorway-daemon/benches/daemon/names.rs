@@ -48,7 +48,7 @@ pub(crate) fn measure(extent: Extent, servers: &Servers, table: &mut Table) {
     }
     let ours = row(&what, now);
     table.add(match ratio {
-        Some(ratio) => ours.ratio("before", ratio),
+        Some(ratio) => ours.ratio("before", ratio).judged("2 x before", ratio >= 2.0),
         None => ours,
     });
 }

@@ -44,6 +44,15 @@ const TOKEN: &str = "a-token-for-the-benchmark";
 /// Our door for etcd clients.
 const ETCD_DOOR: &str = "Doorway, etcd protocol";
 
+/// Our door for Redis clients.
+const REDIS_DOOR: &str = "Doorway, Redis protocol";
+
+/// Our own sessions.
+const SESSIONS: &str = "Doorway, sessions";
+
+/// The blocking client of our package for Python.
+const PYTHON: &str = "Python client, Doorway";
+
 /// How much is measured.
 #[derive(Clone, Copy)]
 struct Extent {
@@ -113,8 +122,8 @@ fn lines(servers: &Servers) -> Vec<Line> {
     redis
         .chain(postgres)
         .chain(etcd)
-        .chain(of("Doorway, sessions", &ours.sessions, run::<Session>))
-        .chain(of("Doorway, Redis protocol", &ours.redis, run::<Resp>))
+        .chain(of(SESSIONS, &ours.sessions, run::<Session>))
+        .chain(of(REDIS_DOOR, &ours.redis, run::<Resp>))
         .chain(of("Doorway, HTTP", &ours.http, run::<Http>))
         .chain(of(ETCD_DOOR, &ours.etcd, run::<Grpc>))
         .collect()
@@ -157,10 +166,16 @@ fn doors(extent: Extent, placement: Placement, servers: &Servers, table: &mut Ta
         for rival in rivals {
             let theirs = beside.iter().find(|(it, over, _)| (it, *over) == (rival, way.name()));
             if let Some((.., theirs)) = theirs {
-                row = row.ratio(rival, median / theirs);
-                if what == ETCD_DOOR {
-                    row = row.judged("0.4 x etcd", median / theirs <= 0.4);
-                }
+                let ratio = median / theirs;
+                row = row.ratio(rival, ratio);
+                row = match (what, *rival) {
+                    (ETCD_DOOR, _) => row.judged("0.4 x etcd", ratio <= 0.4),
+                    (REDIS_DOOR, "Redis") => row.judged("1.2 x Redis", ratio <= 1.2),
+                    (SESSIONS, "Redis") if placement == Placement::TwoCores => {
+                        row.judged("0.8 x Redis", ratio <= 0.8)
+                    }
+                    _ => row,
+                };
             }
         }
         table.add(row);
@@ -193,7 +208,11 @@ fn from_python(
         let mut row = Row::of(&format!("acquire + release, {what}, Unix socket")).at(placement);
         row = row.times(times);
         if let Some(theirs) = with_redis.filter(|_| *what != "redis-py, Redis") {
-            row = row.ratio("redis-py with Redis", median / theirs);
+            let ratio = median / theirs;
+            row = row.ratio("redis-py with Redis", ratio);
+            if *what == PYTHON {
+                row = row.judged("1.5 x redis-py", ratio <= 1.5);
+            }
         }
         table.add(row);
     }

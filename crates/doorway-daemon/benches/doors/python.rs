@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::PYTHON;
 use crate::servers::Servers;
 use crate::shared::pin::Placement;
 use crate::shared::samples::Samples;
@@ -36,7 +37,7 @@ impl Python {
             rows.extend(redis.map(|way| ("redis-py, Redis", "redis", way)));
             rows.push(("redis-py, Doorway", "redis", servers.ours.redis[0].clone()));
         }
-        rows.push(("Python client, Doorway", "doorway", servers.ours.sessions[0].clone()));
+        rows.push((PYTHON, "doorway", servers.ours.sessions[0].clone()));
         rows.push(("Python client, Doorway, kept", "kept", servers.ours.sessions[0].clone()));
         rows
     }
