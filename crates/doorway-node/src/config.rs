@@ -26,8 +26,10 @@ pub struct Config {
     pub rules: Vec<RuleConfig>,
     /// The algorithm of all other names. Must be the same at every member.
     pub algorithm: String,
-    /// How many times in a row a lock may pass between clients of this node while another node
-    /// waits for it.
+    /// How many times each client that waits at this node may enter before a lock goes to another
+    /// node that waits for it. A client enters more than once only where clients ask again at once
+    /// after they have left. If it is 0, one client enters. All members should have the same
+    /// number, because the shares of their clients depend on it.
     pub handovers: u32,
     /// The directory in which the node keeps its epoch, which makes fences grow from one start of
     /// the node to the next. No other node may use it, and it must never be copied or restored from
@@ -104,7 +106,7 @@ impl Default for Config {
             members: vec![MemberConfig { name: "node".into(), address: String::new() }],
             rules: Vec::new(),
             algorithm: "carvalho-roucairol".into(),
-            handovers: 16,
+            handovers: 6,
             data: None,
             first_epoch: 0,
             tls: None,

@@ -148,8 +148,9 @@
 //! # }
 //! ```
 //!
-//! The clients of one node pass a lock among themselves without a message, at most
-//! [`Config::handovers`] times in a row while another node waits for it.
+//! The clients of one node pass a lock among themselves without a message. While another node waits
+//! for it, each client that waits here enters once, or up to [`Config::handovers`] times if the
+//! clients ask again at once; then the lock goes to that node.
 //!
 //! A program that takes the same lock again and again can keep it until somebody else wants it
 //! ([`Handle::keep`]). Entering it again is then an atomic exchange.
@@ -216,6 +217,7 @@ mod handle;
 mod heard;
 mod holds;
 mod kept_lock;
+mod lingers;
 pub mod link;
 mod lock_clients;
 mod lock_recording;

@@ -52,6 +52,13 @@ impl LinkTask {
         let shown = identity.clone();
         let mesh = Mesh::new(network, shown, peers, handler, timing, seed);
         let (over, ending) = (node.ended(), StopOnDrop(Arc::clone(node)));
+        let (lingering, over_too) = (Arc::clone(node), node.ended());
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = over_too => {}
+                () = lingering.end_lingers() => {}
+            }
+        });
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             // The channel is dropped last, also when the runtime ends, so that waiters hear of it

@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::counters::{NodeCounters, RuleCounters};
 use crate::error::AcquireError;
 use crate::heard::LastHeard;
+use crate::lingers::Lingers;
 use crate::link::Incarnation;
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
 use crate::lock_recording::LockRecordings;
@@ -41,7 +42,7 @@ use crate::view_host::FixedGroup;
 use crate::views::{AgreedEvent, EndReason, Event};
 
 /// How many shards a node has: enough that threads rarely meet in one.
-const SHARDS: usize = 64;
+pub(crate) const SHARDS: usize = 64;
 
 /// How many messages may always wait for a peer, because a peer acknowledges many at a time.
 pub(crate) const BACKLOG: usize = 1024;
@@ -60,6 +61,8 @@ pub(crate) struct NodeShell {
     pub(crate) me: PeerId,
     name: String,
     shards: Box<[Place]>,
+    /// The shards with locks that linger.
+    pub(crate) lingers: Lingers,
     pub(crate) seatings: Seatings,
     /// All other members.
     pub(crate) peers: watch::Sender<Vec<Arc<Peer>>>,
@@ -139,6 +142,7 @@ impl NodeShell {
             me,
             name: config.me.clone(),
             shards: (0..SHARDS).map(place).collect(),
+            lingers: Lingers::default(),
             seatings,
             peers: watch::Sender::new(peers),
             backlog,
@@ -184,7 +188,7 @@ impl NodeShell {
     /// End all shards, because the node ends for this reason.
     pub(crate) fn end_shards(&self, reason: EndReason, effects: &mut ShardEffects) {
         for index in 0..self.shards() {
-            self.with_shard_deferred(index, effects, |shard, _, out| shard.end(out));
+            self.with_shard_deferred(index, effects, Shard::end);
         }
         self.ended.send_replace(Some(reason));
     }
@@ -315,6 +319,9 @@ impl NodeShell {
             self.note_records(shard, out);
         }
         drop(place);
+        if std::mem::take(&mut out.lingers) {
+            self.lingers.note(index);
+        }
         for to in written {
             self.peer(to).inspect(|peer| peer.flush());
         }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use doorway_node::locks::{Rule, RuleBook, served};
+use doorway_node::locks::{Patience, Rule, RuleBook, served};
 use doorway_node::{LockRules, RuleConfig};
 use doorway_protocol::{Life, Name};
 
@@ -352,7 +352,14 @@ impl Settings {
 
     /// The rules of a view with these members.
     pub(crate) fn rules_for(&self, members: &[String]) -> RuleBook {
-        self.lock_rules().arrange(members, self.handovers, None)
+        let rules = self.lock_rules().arrange(members, self.handovers, None);
+        rules.with_patience(self.patience())
+    }
+
+    /// For how long locks linger. The clients of a simulation are slower than those of a service.
+    pub(crate) fn patience(&self) -> Patience {
+        let linger = Duration::from_millis(12 * u64::from(self.handovers));
+        Patience { linger, slice: Duration::from_secs(1), trust: 1 }
     }
 }
 

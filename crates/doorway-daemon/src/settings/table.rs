@@ -137,9 +137,11 @@ pub(super) static TOP: Table = Table {
         key(
             "handovers",
             Count(0, u32::MAX as u64),
-            Default("16"),
-            "How many times in a row a lock may pass between clients of this node while another \
-             node waits for it.",
+            Default("6"),
+            "How many times each client that waits at this node may get a lock before the lock \
+             goes to another node that waits for it. A client gets it more than once only where \
+             clients ask again at once. With 0, only one client gets it. Give all members the same \
+             number: the shares of their clients depend on it.",
         ),
         key(
             "drain",

@@ -36,7 +36,10 @@ impl Arrangement {
         {
             let what = if key == COORDINATOR { "the coordinator " } else { "" };
             let all = members.join(", ");
-            return wrong(key, format!("{what}`{stranger}` is not a member; the members are {all}"));
+            return wrong(
+                key,
+                format!("{what}`{stranger}` is not a member; the members are {all}"),
+            );
         }
         if let Some(TreeChoice::Parents(parents)) = &self.tree {
             let named = |name: &&String| {

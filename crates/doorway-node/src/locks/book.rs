@@ -4,6 +4,7 @@ use std::ops::Index;
 
 use doorway_protocol::{Name, NamePattern};
 
+use super::returns::Patience;
 use super::rule::Rule;
 use crate::patterns::Patterns;
 
@@ -40,6 +41,13 @@ impl RuleBook {
     /// The rules of a view of a group that has agreed on rules with this hash.
     pub fn agreed(self, digest: u64) -> Self {
         Self { agreed: Some(digest), ..self }
+    }
+
+    /// Give all rules this patience, for simulations whose clients are slow.
+    #[doc(hidden)]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.rules.iter_mut().for_each(|rule| rule.patience = Some(patience));
+        self
     }
 
     /// The index of the rule for a name.

@@ -55,7 +55,8 @@ pub(super) struct Client {
 #[derive(Clone, Debug)]
 enum State {
     Waiting,
-    Inside(Fence),
+    /// With its fence, and whether it kept the lock until somebody else wanted it.
+    Inside(Fence, bool),
     /// Boxed to keep clients small, because few ever get here. The fence is that of a client that
     /// was inside.
     Ended(Box<(ClientEnd, Option<Fence>)>),
@@ -65,6 +66,7 @@ impl Hash for Client {
     /// Wakers and times are left out: what a client may do next does not depend on them.
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.lock, self.session, self.is_ended(), self.fence(), self.reserved).hash(state);
+        self.uses_lock().hash(state);
     }
 }
 
@@ -74,11 +76,17 @@ impl Client {
         Duration::from_nanos(self.since)
     }
 
+    /// Is the client inside, and has it not kept the lock after it had left? Such a client may have
+    /// left long before its node hears of it.
+    pub(super) fn uses_lock(&self) -> bool {
+        matches!(self.state, State::Inside(_, false))
+    }
+
     /// The fence of a client that is inside, or was inside until it lost its lock.
     pub(super) fn fence(&self) -> Option<Fence> {
         match &self.state {
             State::Waiting => None,
-            State::Inside(fence) => Some(*fence),
+            State::Inside(fence, _) => Some(*fence),
             State::Ended(ended) => ended.1,
         }
     }
@@ -117,14 +125,14 @@ impl Clients {
         }
     }
 
-    /// Remove a client. Returns the index of its lock.
-    pub(super) fn remove(&mut self, client: ClientId, out: &mut ShardEffects) -> Option<u32> {
-        let gone = self.0.try_remove(client.0 as usize)?;
-        out.discarded.extend(gone.wakers);
+    /// Remove a client.
+    pub(super) fn remove(&mut self, client: ClientId, out: &mut ShardEffects) -> Option<Client> {
+        let mut gone = self.0.try_remove(client.0 as usize)?;
+        out.discarded.extend(gone.wakers.drain(..));
         if self.0.is_empty() && self.0.capacity() > SPARE {
             self.0 = Slab::new(); // Give back the memory of many clients.
         }
-        Some(gone.lock)
+        Some(gone)
     }
 
     /// Let a waiting client enter.
@@ -136,7 +144,7 @@ impl Clients {
         wakers: &mut Vec<Waker>,
     ) {
         let Some(client) = self.0.get_mut(client.0 as usize) else { return };
-        client.state = State::Inside(fence);
+        client.state = State::Inside(fence, false);
         client.since = nanoseconds(now);
         wakers.extend(client.wakers.drain(..));
     }
@@ -199,7 +207,7 @@ impl Clients {
                 }
                 Poll::Pending
             }
-            State::Inside(fence) => Poll::Ready(Ok(*fence)),
+            State::Inside(fence, _) => Poll::Ready(Ok(*fence)),
             State::Ended(ended) => Poll::Ready(Err(ended.0)),
         }
     }
@@ -238,7 +246,7 @@ impl Client {
     }
 
     fn lose(&mut self, me: ClientId, lock: &Name, why: ClientEnd, out: &mut ShardEffects) {
-        if let State::Inside(fence) = self.state {
+        if let State::Inside(fence, _) = self.state {
             out.lost.push(LostGrant { session: self.session, lock: lock.clone(), fence });
             self.revoke(me, out);
         }
@@ -248,6 +256,9 @@ impl Client {
     fn revoke(&mut self, me: ClientId, out: &mut ShardEffects) {
         if std::mem::take(&mut self.reserved) > 0 {
             out.revoked.push(me);
+            if let State::Inside(_, kept) = &mut self.state {
+                *kept = true;
+            }
         }
     }
 

@@ -46,6 +46,9 @@ pub struct ShardEffects {
     /// The shard's clock is near its limit, or the shard cannot go on in this view: the group must
     /// start the next view.
     pub overdue: bool,
+    /// A lock lingers: after [`Patience::linger`](super::Patience::linger), or a little later,
+    /// [`Shard::end_lingers`](super::Shard::end_lingers) must be called.
+    pub lingers: bool,
     /// The shard has found that the lease of its node has ended: all shards must lapse.
     pub lapsed: bool,
     /// What happened, if the shard records it. The records must be in the recorder's queue before

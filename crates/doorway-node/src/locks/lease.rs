@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::clients::ClientEnd;
 use super::early::EarlyMessages;
 use super::effects::ShardEffects;
+use super::lock::Pace;
 use super::shard::{Shard, ShardState};
 
 impl Shard {
@@ -50,13 +51,14 @@ impl Shard {
             return;
         }
         self.state = ShardState::Lapsed;
+        self.lingering.clear();
         self.early = EarlyMessages::default();
         for entry in self.table.iter_mut() {
             entry.lock.stop();
             let rule = &self.seating.rules[entry.rule as usize];
             for (client, _) in entry.lock.inside().collect::<Vec<_>>() {
                 // Without a state machine this cannot fail and has no effects.
-                let _ = entry.lock.leave(rule, client, &mut self.effects);
+                let _ = entry.lock.leave(rule, client, Pace::Slow, &mut self.effects);
                 self.lapsed_inside = true;
                 self.clients.lose(client, &entry.name, ClientEnd::Lost, out);
             }

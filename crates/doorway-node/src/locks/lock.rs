@@ -2,10 +2,18 @@
 //! it.
 //!
 //! The clients of a node pass the lock among themselves without a message. While another node
-//! waits, they may do so only a limited number of times; then the lock moves on. A client may give
-//! up at any time. When the last one does, the request of the node is withdrawn, if the algorithm
-//! can do that: a request that nobody wants must not keep other nodes waiting. If it cannot, the
-//! request stays open, and a grant that no client wants is released at once.
+//! waits, they do so in *visits*. A visit serves each client that waits at the node as it begins,
+//! once; then the lock moves on. So the share of a node follows the number of its clients.
+//!
+//! Where the clients ask again quickly after they have left, a visit serves each of them several
+//! times, which saves messages. Such a client may be away for a moment although the visit is not
+//! over, and no other may wait. Then the lock *lingers* for it: the node holds the lock although no
+//! client is inside. Without that, a node with one client would get one entry a visit, and each
+//! client of another node several. Whether clients come back quickly is for the shard to say.
+//!
+//! A client may give up at any time. When the last one does, the request of the node is withdrawn,
+//! if the algorithm can do that: a request that nobody wants must not keep other nodes waiting. If
+//! it cannot, the request stays open, and a grant that no client wants is released at once.
 
 use std::collections::VecDeque;
 
@@ -19,6 +27,17 @@ use super::rule::Rule;
 /// The number of a client of this node, from its request until it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u32);
+
+/// How quickly the clients of a lock come back after they have left, while another node waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pace {
+    /// Too slowly, or nobody knows. The visit serves those who have waited from its beginning.
+    Slow,
+    /// Quickly, but the visit takes long already. Its last round has begun.
+    Late,
+    /// Quickly. The visit may have another round.
+    Quick,
+}
 
 /// What a call to a lock leads to: messages to send, and clients that are now inside, both in
 /// order.
@@ -52,8 +71,16 @@ pub struct Lock<M: ?Sized> {
     /// Present only while a client waits or a request of this node is open, because most locks are
     /// free or held without contention.
     wait: Option<Box<Wait>>,
-    /// Grants since the node entered, or since no other node was waiting.
-    turns: u32,
+    /// The grants of this visit: those since the node entered, or since no other node was waiting.
+    /// These three numbers are small because most locks never need them. Larger ones count as
+    /// 65,535.
+    turns: u16,
+    /// How many clients waited here as this visit began.
+    crowd: u16,
+    /// How many grants this visit may have. Each round adds one for each client of the crowd.
+    limit: u16,
+    /// The node holds the lock for a client that is about to come back.
+    lingers: bool,
     /// No client of this node may enter for now, and the node does not ask for the lock.
     shut: bool,
 }
@@ -72,15 +99,18 @@ where
     Box<M>: Clone,
 {
     fn clone(&self) -> Self {
-        let Self { machine, inside, wait, turns, shut } = self;
-        let (machine, inside, wait) = (machine.clone(), inside.clone(), wait.clone());
-        Self { machine, inside, wait, turns: *turns, shut: *shut }
+        let (machine, inside, wait) =
+            (self.machine.clone(), self.inside.clone(), self.wait.clone());
+        let Self { turns, crowd, limit, lingers, shut, .. } = *self;
+        Self { machine, inside, wait, turns, crowd, limit, lingers, shut }
     }
 }
 
 impl<M: ?Sized> Default for Lock<M> {
     fn default() -> Self {
-        Self { machine: None, inside: SmallVec::new(), wait: None, turns: 0, shut: false }
+        let (machine, inside, wait) = (None, SmallVec::new(), None);
+        let (turns, crowd, limit, lingers, shut) = (0, 0, 0, false, false);
+        Self { machine, inside, wait, turns, crowd, limit, lingers, shut }
     }
 }
 
@@ -95,7 +125,7 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
         out: &mut LockEffects,
     ) -> Result<(), Fault> {
         self.machine = Some(machine);
-        self.turns = 0;
+        (self.turns, self.crowd, self.limit) = (0, 0, 0);
         if let Some(wait) = &mut self.wait {
             wait.unheard.clear();
         }
@@ -105,6 +135,7 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
     /// End the view: from now on no client enters.
     pub fn stop(&mut self) {
         self.machine = None;
+        (self.crowd, self.limit, self.lingers) = (0, 0, false);
         // The numbers of nodes mean others in the next view.
         if let Some(wait) = &mut self.wait {
             wait.unheard.clear();
@@ -217,15 +248,25 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
     }
 
     /// A client leaves: it was inside, or it gives up waiting. Returns whether it was inside or
-    /// waiting.
+    /// waiting. `pace` says how quickly clients come back. After this call the lock may linger:
+    /// then [`Lock::end_linger`] must be called soon.
     pub fn leave(
         &mut self,
         rule: &Rule,
         client: ClientId,
+        pace: Pace,
         out: &mut LockEffects,
     ) -> Result<bool, Fault> {
         if let Some(at) = self.inside.iter().position(|(inside, _)| *inside == client) {
             self.inside.remove(at);
+            if pace != Pace::Slow && self.is_disputed(rule) {
+                let handovers = u16::try_from(rule.handovers).unwrap_or(u16::MAX);
+                let most = self.crowd.saturating_mul(handovers);
+                if pace == Pace::Quick && self.turns >= self.limit && self.limit < most {
+                    self.limit = self.limit.saturating_add(self.crowd);
+                }
+                self.lingers = self.may_linger(rule);
+            }
         } else if let (Some(at), Some(wait)) = (self.place(client), &mut self.wait) {
             wait.queue.remove(at);
         } else {
@@ -233,6 +274,12 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
         }
         self.settle(rule, out)?;
         Ok(true)
+    }
+
+    /// The lock lingers no longer: if no client has come back, it goes to the node that waits.
+    pub fn end_linger(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
+        self.lingers = false;
+        self.settle(rule, out)
     }
 
     /// A message of another member has arrived.
@@ -265,7 +312,9 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
                 self.wait.as_mut().and_then(|wait| wait.queue.pop_front());
             }
             self.wait.take_if(|wait| wait.queue.is_empty() && wait.unheard.is_empty());
-            let spare = self.spare(rule);
+            // A client that waits now cannot use what the node holds.
+            self.lingers &= self.waiters() == 0;
+            let spare = self.spare(rule) && !self.lingers;
             let next = self.first().map(|(_, mode)| mode);
             let Some(machine) = self.machine.as_mut() else { return Ok(()) };
             let sent = out.sends.len();
@@ -279,6 +328,9 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
             } else if next.is_none() && machine.may_withdraw() {
                 (machine.withdraw(&rule.group, &mut out.sends)?, LockEvent::Withdraw)
             } else {
+                if machine.held() == 0 {
+                    (self.crowd, self.limit) = (0, 0); // The visit is over.
+                }
                 return Ok(());
             };
             self.account(entered, sent, out);
@@ -295,7 +347,16 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
         } else {
             mode == Mode::Shared && self.inside.iter().all(|(_, mode)| *mode == Mode::Shared)
         };
-        room && !self.shut && (self.turns == 0 || self.turns <= rule.handovers || !machine.wanted())
+        let due = self.turns > 0 && self.turns >= self.limit && self.is_disputed(rule);
+        room && !self.shut && !due
+    }
+
+    /// Is the node to hold the lock for the client that has just left?
+    fn may_linger(&self, rule: &Rule) -> bool {
+        let unused = self.inside.is_empty() && self.waiters() == 0;
+        let alone =
+            !rule.info.permits && self.machine().is_some_and(|m| m.mode() == Mode::Exclusive);
+        unused && alone && !self.shut && self.turns < self.limit
     }
 
     /// Does the node hold a permit that no client uses?
@@ -313,9 +374,13 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
     ) -> bool {
         let admits = self.admits(rule, mode);
         if admits {
+            if self.turns == 0 || !self.is_disputed(rule) {
+                self.crowd = u16::try_from(self.waiters().max(1)).unwrap_or(u16::MAX);
+                (self.turns, self.limit) = (0, if rule.handovers == 0 { 1 } else { self.crowd });
+            }
+            self.turns = self.turns.saturating_add(1);
+            self.lingers = false;
             self.inside.push((client, mode));
-            let wanted = self.machine.as_ref().is_some_and(|machine| machine.wanted());
-            self.turns = if wanted { self.turns.saturating_add(1) } else { 1 };
             out.granted.push(client);
         }
         admits
@@ -393,6 +458,21 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
         self.waiters() > 0 || self.machine.as_deref().is_some_and(elsewhere)
     }
 
+    /// May another node wait for this one to release the lock?
+    pub(super) fn is_disputed(&self, rule: &Rule) -> bool {
+        rule.group.size() > 1 && self.machine.as_deref().is_some_and(AlgorithmMachine::wanted)
+    }
+
+    /// How many clients have entered in this visit, and how many waited as it began.
+    pub(super) fn visit(&self) -> (u16, u16) {
+        (self.turns, self.crowd)
+    }
+
+    /// Does the node hold the lock for a client that is about to come back?
+    pub fn lingers(&self) -> bool {
+        self.lingers
+    }
+
     fn first(&self) -> Option<(ClientId, Mode)> {
         self.wait.as_ref().and_then(|wait| wait.queue.front().copied())
     }
@@ -415,7 +495,7 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
 
     /// If the lock may be removed from memory: the number from which it must start again.
     pub fn floor(&self) -> Option<u64> {
-        if !self.is_idle() {
+        if !self.is_idle() || self.lingers {
             return None;
         }
         self.machine.as_ref().map_or(Some(0), |machine| machine.floor())

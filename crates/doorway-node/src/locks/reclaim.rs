@@ -13,7 +13,7 @@ use doorway_protocol::Fence;
 
 use super::clients::{Client, ClientEnd};
 use super::effects::ShardEffects;
-use super::lock::{ClientId, Lock};
+use super::lock::{ClientId, Lock, Pace};
 use super::machine::AlgorithmMachine;
 use super::shard::{Shard, ShardState};
 use super::table::Slot;
@@ -70,7 +70,7 @@ impl Shard {
                 let fence = self.clients.get(client).and_then(Client::fence);
                 if fence.is_some_and(|fence| !views.contains(&fence.view())) {
                     // Without a state machine this cannot fail and has no effects.
-                    let _ = entry.lock.leave(rule, client, &mut self.effects);
+                    let _ = entry.lock.leave(rule, client, Pace::Slow, &mut self.effects);
                     self.clients.lose(client, &entry.name, ClientEnd::Lost, out);
                 }
             }

@@ -5,6 +5,7 @@ use doorway_core::{Algorithm, Group, Info, Kind, NodeId, Shape, Start};
 use doorway_protocol::Name;
 
 use super::machine::{AlgorithmMachine, Fault, Sends, TypedMachine};
+use super::returns::Patience;
 use crate::arrangement::{ArrangementError, Deviation, arrange, coordinator};
 use crate::lock_rules::RuleConfig;
 
@@ -15,9 +16,12 @@ pub struct Rule {
     pub info: Info,
     /// The group, arranged as the algorithm needs it.
     pub group: Group,
-    /// How many times in a row the lock may pass between clients of one node while another node
-    /// waits.
+    /// How many times each client that waits at a node may enter, if it comes back quickly, before
+    /// the lock goes to another node that waits. If it is 0, only one client may enter.
     pub handovers: u32,
+    /// Which clients come back quickly. Without it, nobody watches that, and a visit of the lock
+    /// serves each client once.
+    pub patience: Option<Patience>,
     begin: Begin,
     /// The names of the members, if each lock has a coordinator of its own.
     spread: Option<Vec<String>>,
@@ -92,6 +96,7 @@ impl Rule {
             spread: arranged.spread.then(|| members.to_vec()),
             arrangement: (!keys.is_empty()).then_some(line),
             keys,
+            patience: Some(Patience::SHORT),
             deviation: arranged.deviation,
             ..Self::with_begin(info, arranged.group, handovers, begin)
         })
@@ -101,7 +106,7 @@ impl Rule {
     #[doc(hidden)]
     pub fn with_begin(info: Info, group: Group, handovers: u32, begin: Begin) -> Self {
         let (spread, keys, arrangement, deviation) = (None, String::new(), None, None);
-        Self { info, group, handovers, begin, spread, keys, arrangement, deviation }
+        Self { info, group, handovers, patience: None, begin, spread, keys, arrangement, deviation }
     }
 
     /// The member that decides who enters a lock, if there is one.

@@ -19,7 +19,7 @@ use super::counters::LockCounters;
 use super::early::EarlyMessages;
 use super::effects::ShardEffects;
 use super::event::{LockEvent, Record};
-use super::lock::{ClientId, Lock, LockEffects};
+use super::lock::{ClientId, Lock, LockEffects, Pace};
 use super::machine::{AlgorithmMachine, Fault, Sends};
 use super::rule::Rule;
 use super::table::{Slot, Table};
@@ -96,6 +96,8 @@ pub struct Shard {
     /// The counters of rules that are not in force any more, by algorithm.
     pub(super) former_counters: BTreeMap<&'static str, LockCounters>,
     pub(super) effects: LockEffects,
+    /// The locks that linger, and until when.
+    pub(super) lingering: Vec<(u32, Duration)>,
 }
 
 impl Shard {
@@ -115,6 +117,7 @@ impl Shard {
             counters: vec![LockCounters::default(); seating.rules.iter().count()],
             former_counters: BTreeMap::new(),
             effects: LockEffects::default(),
+            lingering: Vec::new(),
             seating,
             keep_idle,
             lease: Duration::MAX,
@@ -216,6 +219,7 @@ impl Shard {
 
     fn add_client(&mut self, slot: Slot, request: LockRequest) -> ClientId {
         let client = self.clients.add(slot.0, request.session, request.now);
+        self.note_request(slot.0, request.session, request.now);
         if request.mode == Mode::Exclusive {
             self.clients.set_reserved(client, request.reserve);
         }
@@ -258,9 +262,11 @@ impl Shard {
     /// Remove a client, whether it is inside, waits, or has lost its lock.
     pub fn leave(&mut self, client: ClientId, now: Duration, out: &mut ShardEffects) {
         self.check_lease(now, out);
-        let Some(at) = self.clients.remove(client, out) else { return };
+        let Some(gone) = self.clients.remove(client, out) else { return };
+        let at = gone.lock;
+        let pace = self.note_departure(&gone, now);
         self.apply(at, now, out, |lock, rule, effects| {
-            lock.leave(rule, client, effects).map(|_| ())
+            lock.leave(rule, client, pace, effects).map(|_| ())
         });
         out.overdue |= self.has_room(at);
         self.mark_used(at);
@@ -430,10 +436,12 @@ impl Shard {
             out.wanted.push(entry.name.clone());
         }
         self.emit_record(at, now, out);
+        self.track_linger(at, now, out);
         if self.clock >= Fence::CLOCK_LIMIT {
             out.overdue = true;
             if self.clock >= CLOCK_FULL {
                 self.state = ShardState::Exhausted;
+                self.lingering.clear();
                 self.table.iter_mut().for_each(|entry| entry.lock.stop());
             }
         }
@@ -476,6 +484,7 @@ impl Shard {
     ) {
         self.effects.clear();
         self.record_events(at, now, out, [LockEvent::Break(fault)]);
+        self.lingering.retain(|(lock, _)| *lock != at);
         let entry = self.table.get_mut(at);
         entry.lock.stop();
         entry.broken = Some(Box::new(fault));
@@ -483,7 +492,7 @@ impl Shard {
         let rule = &self.seating.rules[entry.rule as usize];
         for (client, _) in entry.lock.queue().collect::<Vec<_>>() {
             // Without a state machine this cannot fail and has no effects.
-            let _ = entry.lock.leave(rule, client, &mut self.effects);
+            let _ = entry.lock.leave(rule, client, Pace::Slow, &mut self.effects);
             self.clients.end(client, ClientEnd::Broken(fault), &mut out.wakers);
         }
         let name = &entry.name;

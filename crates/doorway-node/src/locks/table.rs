@@ -15,6 +15,7 @@ use slab::Slab;
 use super::book::RuleBook;
 use super::lock::Lock;
 use super::machine::{AlgorithmMachine, Fault};
+use super::returns::Returns;
 
 /// A pinned lock of a shard. It stays valid until it is closed, also across views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +43,8 @@ pub(super) struct Entry {
     /// More clients are inside than its rule lets in: the rules have changed. Nobody enters in this
     /// view.
     pub(super) crowded: bool,
+    /// How quickly its clients come back, if another node has ever wanted the lock.
+    pub(super) returns: Option<Box<Returns>>,
 }
 
 impl Hash for Entry {
@@ -50,7 +53,7 @@ impl Hash for Entry {
         // Whether a lock was used matters only while it is in the queue.
         let (used, broken) = (*in_idle_queue && *used, self.broken.is_some());
         (name, lock, rule, pins, in_idle_queue, used, declared_held).hash(state);
-        (broken, self.crowded).hash(state);
+        (broken, self.crowded, &self.returns).hash(state);
     }
 }
 
@@ -65,7 +68,8 @@ impl Hash for Table {
 
 impl Entry {
     fn is_idle(&self) -> bool {
-        self.pins == 0 && !self.declared_held && self.broken.is_none() && self.lock.is_idle()
+        let needed = self.pins > 0 || self.declared_held || self.broken.is_some();
+        !needed && self.lock.is_idle() && !self.lock.lingers()
     }
 }
 
@@ -102,6 +106,7 @@ impl Table {
             declared_held: false,
             broken: None,
             crowded: false,
+            returns: None,
         };
         let at = u32::try_from(self.entries.insert(entry));
         let at = at.expect("fewer than 2^32 locks fit into memory");

@@ -60,6 +60,8 @@ impl Shard {
                 held.push(HeldLock { lock: entry.name.clone(), mode, permits });
             }
         }
+        // What lingered is held by no client, so no member begins the next view as its holder.
+        self.lingering.clear();
         self.table.drop_idle();
         held
     }
@@ -151,7 +153,9 @@ impl Shard {
 
     /// End the shard, because the node stops: all clients lose their locks, and no client ever
     /// enters again.
-    pub fn end(&mut self, out: &mut ShardEffects) {
+    pub fn end(&mut self, now: Duration, out: &mut ShardEffects) {
+        // Nobody uses these locks, so other members need not wait until this node is gone for sure.
+        self.end_all_lingers(now, out);
         self.state = ShardState::Ended;
         self.table.iter_mut().for_each(|entry| entry.lock.stop());
         self.early = EarlyMessages::default();

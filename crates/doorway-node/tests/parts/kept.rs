@@ -153,7 +153,7 @@ type Loss<'a> = &'a dyn Fn(&mut Nodes, &mut ShardEffects);
 fn a_keeper_hears_of_every_loss() {
     let held = |node| (NodeId(node), HeldLock { lock: name("a"), mode: Exclusive, permits: 1 });
     let losses: [(&str, Loss<'_>); 5] = [
-        ("the node stops", &|nodes, out| nodes.shards[0].end(out)),
+        ("the node stops", &|nodes, out| nodes.shards[0].end(NOW, out)),
         ("the membership ends", &|nodes, out| assert!(nodes.shards[0].discard(out))),
         ("the lease ends", &|nodes, out| {
             nodes.shards[0].set_lease(NOW);

@@ -4,11 +4,14 @@
 use doorway_node::locks::Rule;
 
 use crate::crowd::Crowd;
+use crate::nodes::LINGERING;
 
 /// The rules of a group: every kind of algorithm, and hand-overs from none to three.
 fn rules(size: usize) -> Vec<Rule> {
     let rule = |(algorithm, permits, handovers)| {
-        Rule::new(algorithm, size, permits, handovers).expect("a rule")
+        let mut rule = Rule::new(algorithm, size, permits, handovers).expect("a rule");
+        rule.patience = Some(LINGERING);
+        rule
     };
     let rules = [
         ("carvalho-roucairol", 1, 0),

@@ -190,7 +190,7 @@ fn a_stopped_node_ends_all_its_clients() {
     assert!(
         nodes.shards[0].poll_lost(inside, Waker::noop(), &mut ShardEffects::default()).is_pending()
     );
-    nodes.act(0, Shard::end);
+    nodes.act(0, |shard, out| shard.end(NOW, out));
     let lost = nodes.shards[0].poll_lost(inside, Waker::noop(), &mut ShardEffects::default());
     assert_eq!(lost, Poll::Ready(ClientEnd::Lost));
     assert_eq!(poll(&mut nodes.shards[0], waiting), Poll::Ready(Err(ClientEnd::Lost)));
@@ -282,7 +282,7 @@ fn when_a_lock_breaks_the_clients_inside_have_lost_it() {
     assert_eq!(out.lost, [LostGrant { session: 7, lock: name("orders"), fence }]);
     // The loss is reported once.
     let mut out = ShardEffects::default();
-    nodes.shards[0].end(&mut out);
+    nodes.shards[0].end(NOW, &mut out);
     assert_eq!(out.lost, []);
 }
 

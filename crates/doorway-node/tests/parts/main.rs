@@ -12,6 +12,7 @@ mod link_check;
 mod locks_check;
 mod locks_random;
 mod locks_shard;
+mod locks_shares;
 mod members;
 mod members_check;
 mod nodes;

@@ -182,7 +182,7 @@ impl Host for Stage<'_> {
     fn end(&mut self, reason: EndReason) {
         self.notices.push(format!("ends: {reason}"));
         for shard in &mut *self.shards {
-            shard.end(&mut self.effects);
+            shard.end(self.now, &mut self.effects);
         }
         self.send_messages();
         self.ended = true;

@@ -100,6 +100,12 @@ impl Node {
                 context.node(after, id, start, NodeEvent::Wake(ask));
             }
         }
+        if std::mem::take(&mut effects.lingers) {
+            // The timer of a node has a resolution of a millisecond.
+            let linger = context.settings.patience().linger.as_nanos() as u64;
+            let after = linger + context.random.clone().between(0, 2 * MS);
+            context.node(after, id, start, NodeEvent::EndLingers);
+        }
         for lost in effects.lost.drain(..) {
             log!(context, "n{id} loses {} {:?}", lost.lock, lost.fence);
             let what = NodeEvent::Lost(lost.session, lost.lock, lost.fence);
@@ -127,6 +133,14 @@ impl Node {
             self.tell_keeper(context, doorway_node::members::Event::Lapsed);
         }
         effects.overdue
+    }
+
+    /// Pass on locks that have lingered long enough.
+    pub(super) fn end_lingers(&mut self, context: &mut Context) {
+        let shards = self.process.as_ref().map_or(0, |process| process.group.shards.len());
+        for shard in 0..shards {
+            self.with_shard(context, shard, Shard::end_lingers);
+        }
     }
 
     /// Make a request at the node, now.

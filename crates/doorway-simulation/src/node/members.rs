@@ -127,6 +127,7 @@ impl AgreedHost for Stage<'_> {
         let (number, names) = (view.number, view.names());
         self.notices.push(format!("stops for {view:?}"));
         let book = rules.rules.arrange(&names, self.settings.handovers, Some(rules.digest));
+        let book = book.with_patience(self.settings.patience());
         let stop = |shard: &mut Shard| shard.stop_for(number, &book);
         let held = self.shards.iter_mut().flat_map(stop).collect();
         self.seats.push(view, book);
@@ -185,7 +186,7 @@ impl AgreedHost for Stage<'_> {
 
     fn end(&mut self, reason: EndReason) {
         self.notices.push(format!("ends: {reason}"));
-        self.shards.iter_mut().for_each(|shard| shard.end(&mut self.effects));
+        self.shards.iter_mut().for_each(|shard| shard.end(self.now, &mut self.effects));
         self.send_messages();
         self.ended = true;
     }

@@ -54,6 +54,8 @@ pub(crate) enum NodeEvent {
     Wake(AskId),
     /// A request has waited for as long as its client wanted.
     TimedOut(AskId),
+    /// Locks have lingered long enough.
+    EndLingers,
     /// A grant was lost.
     Lost(u64, Name, Fence),
     /// Somebody else wants a lock that a client keeps.
@@ -291,6 +293,7 @@ impl Node {
             }
             NodeEvent::Wake(ask) => self.woken(context, ask),
             NodeEvent::TimedOut(ask) => self.timed_out(context, ask),
+            NodeEvent::EndLingers => self.end_lingers(context),
             NodeEvent::Lost(session, name, fence) => {
                 self.input(context, Input::Lost { session, name, fence });
             }

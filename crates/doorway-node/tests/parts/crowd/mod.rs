@@ -115,6 +115,10 @@ impl Crowd {
                     self.depart(at);
                 }
                 4 | 5 => self.step_views(),
+                6 if self.roll(2) == 0 => {
+                    let node = self.roll(self.progress.len()) as u32;
+                    self.nodes.end_lingers(node);
+                }
                 _ => self.deliver(),
             }
             self.look();
@@ -126,8 +130,7 @@ impl Crowd {
     pub(crate) fn settle(&mut self) -> u64 {
         for _ in 0..100 {
             self.finish_views();
-            self.nodes.deliver_all();
-            self.look();
+            self.pass_all();
             while let Some(at) = self.clients.iter().position(|client| client.fence.is_some()) {
                 self.depart(at);
                 self.look();
@@ -137,14 +140,23 @@ impl Crowd {
         for node in 0..self.progress.len() as u32 {
             for lock in 0..self.names.len() {
                 self.ask(node, lock, Mode::Exclusive);
-                self.nodes.deliver_all();
-                self.look();
+                self.pass_all();
                 assert!(self.clients[0].fence.is_some(), "{} is not free", self.names[lock]);
                 self.depart(0);
                 self.nodes.deliver_all();
             }
         }
         self.started
+    }
+
+    /// Deliver all messages, and let no lock linger.
+    fn pass_all(&mut self) {
+        for node in 0..self.progress.len() as u32 {
+            self.nodes.deliver_all();
+            self.nodes.end_lingers(node);
+        }
+        self.nodes.deliver_all();
+        self.look();
     }
 
     fn deliver(&mut self) {

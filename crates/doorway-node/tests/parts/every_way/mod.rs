@@ -8,7 +8,7 @@ mod parts;
 use std::cell::RefCell;
 
 use doorway_core::{Algorithm, Mode};
-use doorway_node::locks::Rule;
+use doorway_node::locks::{Pace, Rule};
 use doorway_search::System;
 
 use parts::{Parts, StepOutcome};
@@ -28,7 +28,9 @@ pub(crate) enum Event {
     Ask(u8),
     Try(u8),
     GiveUp(u8),
-    Leave(u8),
+    Leave(u8, Pace),
+    /// The lock lingers at a node no longer.
+    EndLinger(u32),
     /// The oldest message from a node, by its number, arrives.
     Arrive(u32, u32),
 }
@@ -78,9 +80,20 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
             if node.waits(number) {
                 events.push(Event::GiveUp(number));
             } else if node.is_inside(number) {
-                events.push(Event::Leave(number));
+                events.push(Event::Leave(number, Pace::Slow));
+                // With fewer rounds than that, these make no difference.
+                let paces = [(1, Pace::Late), (2, Pace::Quick)];
+                let rounds = self.rule.handovers;
+                let paces = paces.into_iter().filter(|(least, _)| *least <= rounds);
+                let paces = paces.filter(|_| node.is_disputed());
+                events.extend(paces.map(|(_, pace)| Event::Leave(number, pace)));
             } else if node.asks(number) > 0 {
                 events.extend([Event::Ask(number), Event::Try(number)]);
+            }
+        }
+        for node in 0..self.size {
+            if parts.node(row[node]).lingers() {
+                events.push(Event::EndLinger(node as u32));
             }
         }
         for from in 0..self.size {
@@ -102,10 +115,11 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
                 row[line] = rest;
                 (to as usize, Some(first))
             }
+            Event::EndLinger(node) => (node as usize, None),
             Event::Ask(client)
             | Event::Try(client)
             | Event::GiveUp(client)
-            | Event::Leave(client) => (self.clients[usize::from(client)].node as usize, None),
+            | Event::Leave(client, _) => (self.clients[usize::from(client)].node as usize, None),
         };
         let turn = parts.step(actor as u32, row[actor], event, message);
         let StepOutcome { part, sends, grants } = turn.as_ref().as_ref().map_err(String::clone)?;
@@ -149,6 +163,6 @@ impl<A: Algorithm + 'static> System for World<'_, A> {
     }
 
     fn is_expected(&self, event: &Event) -> bool {
-        !matches!(event, Event::GiveUp(_))
+        !matches!(event, Event::GiveUp(_) | Event::Leave(_, Pace::Late | Pace::Quick))
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use doorway_core::{Algorithm, NodeId, Start};
 use doorway_node::locks::{
-    AlgorithmMachine, ClientId, Lock, LockEffects, Payload, Rule, TypedMachine,
+    AlgorithmMachine, ClientId, Lock, LockEffects, Pace, Payload, Rule, TypedMachine,
 };
 use rustc_hash::FxHashMap;
 
@@ -20,6 +20,10 @@ pub(crate) struct Node<A> {
     asks: Vec<u8>,
     /// Grants in a row that passed between clients of this node while another node waited.
     row: u32,
+    /// How many clients waited as the visit began.
+    crowd: u32,
+    /// How many rounds the visit may have.
+    rounds: u32,
 }
 
 impl<A: Algorithm> Node<A> {
@@ -38,11 +42,53 @@ impl<A: Algorithm> Node<A> {
     /// Are there no clients here, and is nothing held or requested for any?
     pub(crate) fn free(&self) -> bool {
         let machine = self.lock.machine();
-        self.lock.is_idle() && machine.is_none_or(|m| m.held() == 0 && m.waiting().is_none())
+        let idle = self.lock.is_idle() && !self.lock.lingers();
+        idle && machine.is_none_or(|m| m.held() == 0 && m.waiting().is_none())
     }
 
-    fn wanted(&self) -> bool {
+    pub(crate) fn lingers(&self) -> bool {
+        self.lock.lingers()
+    }
+
+    pub(crate) fn is_disputed(&self) -> bool {
         self.lock.machine().is_some_and(AlgorithmMachine::wanted)
+    }
+}
+
+impl<A: Algorithm> Node<A> {
+    /// Check that a visit of the lock is no longer than its bound, and that the lock lingers only
+    /// where a client may use it.
+    fn watch_visit(
+        &mut self,
+        rule: &Rule,
+        event: Event,
+        wanted: bool,
+        moves: &LockEffects,
+    ) -> Result<(), String> {
+        if self.lock.machine().is_none_or(|machine| machine.held() == 0) {
+            (self.row, self.crowd, self.rounds) = (0, 0, 0);
+            return Ok(());
+        }
+        let granted = moves.granted.len() as u32;
+        let quick = matches!(event, Event::Leave(_, Pace::Quick));
+        if quick && self.row >= self.crowd * self.rounds && self.rounds < rule.handovers {
+            self.rounds += 1;
+        }
+        let most = (self.crowd * self.rounds).max(1);
+        let begins = moves.entries > 0 || !wanted || !self.is_disputed();
+        if granted > 0 && begins {
+            self.crowd = self.lock.waiters() as u32 + granted;
+            (self.row, self.rounds) = (granted, rule.handovers.min(1));
+        } else if granted > 0 {
+            self.row += granted;
+            if self.row > most {
+                return Err(format!("{} grants while another node waits, not {most}", self.row));
+            }
+        }
+        if self.lingers() && (self.row >= most || !self.lock.is_idle()) {
+            return Err("the lock lingers although nobody may use it, or somebody does".to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -88,7 +134,7 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         }
         let mine = |client: &Client| if client.node == me { client.asks } else { 0 };
         let asks = self.clients.iter().map(mine).collect();
-        self.nodes.put((me, Node { lock, clock: 0, asks, row: 0 }))
+        self.nodes.put((me, Node { lock, clock: 0, asks, row: 0, crowd: 0, rounds: 0 }))
     }
 
     pub(crate) fn node(&self, part: u32) -> &Node<A> {
@@ -138,21 +184,14 @@ impl<'a, A: Algorithm + 'static> Parts<'a, A> {
         message: Option<u32>,
     ) -> Result<StepOutcome, String> {
         let mut node = self.node(part).clone();
-        let wanted = node.wanted();
+        let wanted = node.is_disputed();
         let mut moves = LockEffects::default();
         let message = message.map(|message| self.messages.get(message).clone());
         if node.lock.machine().is_none() {
             start(&mut node.lock, me, self.rule, &mut moves)?;
         }
         act(&mut node, self.rule, self.clients, event, message, &mut moves)?;
-        if moves.entries > 0 || !wanted || !node.wanted() {
-            node.row = 0;
-        } else {
-            node.row += moves.granted.len() as u32;
-        }
-        if node.row > self.rule.handovers {
-            return Err(format!("{} hand-overs while another node waits", node.row));
-        }
+        node.watch_visit(self.rule, event, wanted, &moves)?;
         let mut grants = Vec::new();
         for ClientId(client) in moves.granted {
             node.clock = next(node.clock, me, self.rule);
@@ -196,9 +235,13 @@ fn act<A: Algorithm>(
                 lock.try_acquire(rule, ClientId(client.into()), mode, moves)
             }
         }
-        Event::GiveUp(client) | Event::Leave(client) => {
-            lock.leave(rule, ClientId(client.into()), moves).map(|was| assert!(was))
+        Event::GiveUp(client) => {
+            lock.leave(rule, ClientId(client.into()), Pace::Slow, moves).map(|was| assert!(was))
         }
+        Event::Leave(client, pace) => {
+            lock.leave(rule, ClientId(client.into()), pace, moves).map(|was| assert!(was))
+        }
+        Event::EndLinger(_) => lock.end_linger(rule, moves),
         Event::Arrive(from, _) => {
             let (clock, payload) = message.expect("a message arrives");
             node.clock = node.clock.max(clock);

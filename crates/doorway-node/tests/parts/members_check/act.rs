@@ -81,7 +81,8 @@ impl System for Seats {
                 && process.shard.running() == Some(number)
                 && is_seated(process)
                 && !process.is_over();
-            let idle = process.client.is_none() && process.shard.lock(process.slot).is_idle();
+            let lock = process.shard.lock(process.slot);
+            let idle = process.client.is_none() && lock.is_idle() && !lock.lingers();
             // A process that cannot become a member serves nobody.
             let out = process.member.is_none() && process.evicted.is_none() && world.ids == 0;
             process.todo.is_empty() && process.unsent.is_none() && (runs && idle || out)
@@ -125,6 +126,7 @@ impl Seats {
             }
             Some(_) => {}
         }
+        actions.extend(lock.lingers().then_some(Action::EndLinger(node)));
         let waits = lock.machine().is_some_and(|machine| machine.waiting().is_some());
         if let (true, true, Some(view)) = (self.is_liberal(), waits, process.shard.running()) {
             let empty = world.instances.get(&view).is_none_or(|(inside, _)| inside.is_empty());
@@ -315,6 +317,9 @@ impl Seats {
     fn act(&self, world: &mut World, action: Action) -> Result<(), Violation> {
         match action {
             Action::Ask(node) => self.ask(world, node)?,
+            Action::EndLinger(node) => {
+                self.touch(world, node, |shard, _, now, out| shard.end_lingers(now, out))?;
+            }
             Action::Leave(node) => {
                 let process = world.process(node);
                 let client = process.client.take();

@@ -31,7 +31,7 @@ mod world;
 use doorway_node::locks::Rule;
 use doorway_search::{Outcome, Report, System as _, explore};
 
-use crate::views_check::algorithms::{liberal, served};
+use crate::views_check::algorithms::{self, liberal, served};
 use mistake::Mistake;
 use world::{Action, Seats, Setting, Violation};
 
@@ -130,6 +130,23 @@ fn a_process_is_killed() {
     holds(budget(2, 1, 0, 1), 11_704);
     holds(Setting { rule: carvalho, ..budget(2, 1, 0, 1) }, 17_141);
     holds(Setting { rule: suzuki, ..budget(2, 1, 0, 1) }, 13_074);
+}
+
+/// The rule of the default algorithm with locks that linger.
+fn lingering(size: usize) -> Rule {
+    algorithms::lingering(carvalho(size))
+}
+
+/// Processes are killed and lapse while a lock lingers for a client that has just left.
+#[test]
+fn a_lock_lingers() {
+    let searched = |setting| {
+        let setting = Setting { rule: lingering, asks: [2, 1, 0], ..setting };
+        check("a lock that lingers", setting).expect_holds()
+    };
+    searched(budget(2, 1, 0, 1));
+    searched(budget(2, 0, 1, 1));
+    searched(Setting { bumps: 1, quits: 1, ..setting(2) });
 }
 
 /// The lease of a running process ends at any time, and the process joins again.

@@ -79,6 +79,8 @@ pub(crate) enum Action {
     Ask(usize),
     /// The client releases the lock, or notices that it has lost it.
     Leave(usize),
+    /// The lock lingers no longer.
+    EndLinger(usize),
     /// The liberal algorithm lets the node enter.
     Enter(usize),
     /// A message arrives: sender, receiver, and its position among the messages under way.

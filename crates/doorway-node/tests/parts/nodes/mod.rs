@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use doorway_core::{Mode, NodeId};
 use doorway_node::Name;
-use doorway_node::locks::{LockRequest, Rule, RuleBook, Seating, Shard, ShardEffects};
+use doorway_node::locks::{LockRequest, Patience, Rule, RuleBook, Seating, Shard, ShardEffects};
 use doorway_node::messages::{AlgorithmMessage, HeldLock};
 use doorway_protocol::NamePattern;
 
-/// The time at which everything happens.
+/// The time at which everything happens, unless a test lets it go on.
 pub(crate) const NOW: Duration = Duration::from_secs(1);
+
+/// Locks linger after every client that leaves, while another node waits. The time does not go on,
+/// so they linger until a test ends that.
+pub(crate) const LINGERING: Patience =
+    Patience { linger: Duration::ZERO, slice: Duration::MAX, trust: 0 };
 
 /// One shard of each node of a group, and the messages between them.
 pub(crate) struct Nodes {
@@ -20,6 +25,7 @@ pub(crate) struct Nodes {
     pub(crate) seatings: Vec<Arc<Seating>>,
     /// The messages under way, by sender and receiver, in order.
     pub(crate) lines: BTreeMap<(NodeId, NodeId), VecDeque<AlgorithmMessage>>,
+    pub(crate) now: Duration,
 }
 
 impl Nodes {
@@ -37,7 +43,7 @@ impl Nodes {
         let seatings: Vec<_> = (0..size).map(seating).collect();
         let shard = |seating| Shard::new(Arc::clone(seating), keep_idle);
         let shards = seatings.iter().map(shard).collect();
-        Self { shards, seatings, lines: BTreeMap::new() }
+        Self { shards, seatings, lines: BTreeMap::new(), now: NOW }
     }
 
     /// Do something with the shard of a node, and send the resulting messages.
@@ -81,7 +87,14 @@ impl Nodes {
         if line.is_empty() {
             self.lines.remove(&(from, to));
         }
-        self.act(to.0, |shard, out| shard.receive(from, &step, NOW, out));
+        let now = self.now;
+        self.act(to.0, |shard, out| shard.receive(from, &step, now, out));
+    }
+
+    /// Let no lock of a node linger any longer.
+    pub(crate) fn end_lingers(&mut self, node: u32) {
+        let now = self.now;
+        self.act(node, |shard, out| shard.end_lingers(now, out));
     }
 
     /// Deliver all messages, and return how many there were.

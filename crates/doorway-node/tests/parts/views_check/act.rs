@@ -106,6 +106,7 @@ impl Nodes {
                     actions.extend(self.setting.gives_up.then_some(Action::GiveUp(node, at)));
                 }
             }
+            actions.extend(lock.lingers().then_some(Action::EndLinger(node, at)));
             let waits = lock.machine().is_some_and(|machine| machine.waiting().is_some());
             if let (true, true, Some(view)) = (self.is_liberal(), waits, shard.running()) {
                 let instance = world.instances.get(&(at, view));
@@ -170,6 +171,9 @@ impl Nodes {
                 if let Some(Client { id: Some(id), .. }) = client {
                     self.touch(world, node, shard, |shard, _, out| shard.leave(id, NOW, out))?;
                 }
+            }
+            Action::EndLinger(node, shard) => {
+                self.touch(world, node, shard, |shard, _, out| shard.end_lingers(NOW, out))?;
             }
             Action::Keep(node, shard) => keep(world, node, shard),
             Action::EnterAgain(node, shard) => self.enter_again(world, node, shard)?,
@@ -485,7 +489,10 @@ fn leave_kept(client: &mut Client) -> bool {
 /// Does no client of a node use the lock of a shard or wait for it?
 fn is_quiet(process: &Process, shard: usize) -> bool {
     match &process.clients[shard] {
-        None => process.shards[shard].lock(process.slots[shard]).is_idle(),
+        None => {
+            let lock = process.shards[shard].lock(process.slots[shard]);
+            lock.is_idle() && !lock.lingers()
+        }
         Some(client) => client.is_outside(),
     }
 }

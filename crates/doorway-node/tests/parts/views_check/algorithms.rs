@@ -9,9 +9,18 @@ use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId,
 use doorway_node::locks::{AlgorithmMachine, Begin, Fault, Rule, Sends, TypedMachine};
 use serde::{Deserialize, Serialize};
 
+use crate::nodes::LINGERING;
+
 /// The rule of an algorithm of the core.
 pub(crate) fn served(algorithm: &str, size: usize) -> Rule {
     Rule::new(algorithm, size, 1, 1).expect("it needs nothing")
+}
+
+/// Let the locks of a rule linger, with two rounds in each visit.
+pub(crate) fn lingering(mut rule: Rule) -> Rule {
+    rule.handovers = 2;
+    rule.patience = Some(LINGERING);
+    rule
 }
 
 /// The rule of the most liberal algorithm.

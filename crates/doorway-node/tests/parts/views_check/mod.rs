@@ -10,7 +10,7 @@ mod world;
 use doorway_node::locks::Rule;
 use doorway_search::{Outcome, Report, System as _, explore};
 
-use algorithms::{liberal, rash, served};
+use algorithms::{liberal, lingering, rash, served};
 use mistake::Mistake;
 use world::{Action, Nodes, Setting, Violation};
 
@@ -147,6 +147,19 @@ fn waves() {
     holds(Setting { raises: 1, crashes: 1, ..self::setting(served("raymond-echo", 2)) });
 }
 
+/// Locks linger for clients that have just left, while views change at any moment.
+#[test]
+fn locks_that_linger() {
+    let lingers = |algorithm, size| setting(lingering(served(algorithm, size)));
+    for algorithm in ["carvalho-roucairol", "suzuki-kasami", "naimi-trehel"] {
+        let gives_up = algorithm != "naimi-trehel";
+        holds(Setting { raises: 1, asks: [2, 2, 0], gives_up, ..lingers(algorithm, 2) });
+        holds(Setting { crashes: 1, asks: [2, 1, 0], ..lingers(algorithm, 2) });
+        holds(Setting { asks: [2, 1, 1], ..lingers(algorithm, 3) });
+        holds(Setting { asks: [2, 2, 0], reserve: 1, ..lingers(algorithm, 2) });
+    }
+}
+
 /// Clients keep their locks until another node wants them, while views change at any moment.
 #[test]
 fn locks_that_are_kept() {
@@ -157,7 +170,7 @@ fn locks_that_are_kept() {
         holds(Setting { asks: [2, 1, 1], ..keeps(algorithm, 3) });
     }
     let carvalho = || Setting { asks: [2, 2, 0], ..keeps("carvalho-roucairol", 2) };
-    assert_eq!(holds(Setting { raises: 1, gives_up: true, ..carvalho() }), 50_630);
+    assert_eq!(holds(Setting { raises: 1, gives_up: true, ..carvalho() }), 50_662);
     assert_eq!(find(Mistake::NotRevoked, carvalho()), STUCK);
     assert_eq!(find(Mistake::ReleasedInside, carvalho()), TWO_INSIDE);
     assert_eq!(find(Mistake::EntersUnasked, carvalho()), TWO_INSIDE);

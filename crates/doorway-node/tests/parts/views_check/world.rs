@@ -68,6 +68,8 @@ pub(crate) enum Action {
     GiveUp(usize, usize),
     /// The client leaves the lock.
     Leave(usize, usize),
+    /// The lock lingers no longer.
+    EndLinger(usize, usize),
     /// The client that is inside wants to keep the lock.
     Keep(usize, usize),
     /// The client requests a lock that it keeps, or believes to keep.
