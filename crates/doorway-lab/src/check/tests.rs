@@ -210,7 +210,8 @@ fn a_settled_search_finds_the_same_with_any_number_of_threads() {
         let group = algorithm.info().group(size, shape).expect("a group");
         Case::new(algorithm, group, FOREVER)
     };
-    // Layers of up to 512 worlds are searched by one thread. Those of the third algorithm have more.
+    // Layers of up to 512 worlds are searched by one thread. Those of the third algorithm have
+    // more.
     for (name, size) in names.into_iter().zip([3, 3, 4, 3]) {
         let case = case(name, size, &Shape::default());
         let alone = settled_search(&case, 1);

@@ -273,7 +273,7 @@ fn members_that_cannot_be_arranged_are_reported_with_their_line() {
         ),
         (
             "algorithm = \"raymond-echo\"\ntree = \"b=a\"\ntopology = \"tree\"",
-            "7: the rule for `x` cannot be used: `b` is no member; the members are a",
+            "7: the rule for `x` cannot be used: `b` is not a member; the members are a",
         ),
         (
             "algorithm = \"raymond-tree\"\ntree = \"chain\"\ncoordinator = \"a\"",
