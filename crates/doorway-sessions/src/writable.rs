@@ -54,10 +54,10 @@ impl Sessions {
     ) {
         let Err(error) = written else { return };
         let LedgerState { trouble, tried, .. } = &mut self.ledger;
-        *tried = Some(now);
         if let Some((_, known)) = trouble {
             known.clone_from(error);
         } else {
+            *tried = Some(now);
             *trouble = Some((now, error.clone()));
             out.push(Output::LedgerTrouble(Some(error.clone())));
         }

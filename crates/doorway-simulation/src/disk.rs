@@ -130,11 +130,21 @@ impl LedgerFile for DiskFile {
         if disk.crash_in_sync {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        disk.check_writable()?;
+        if let Err(error) = disk.check_writable() {
+            // The system drops what it cannot write, and does not tell it again.
+            disk.dirty.clear();
+            return Err(error);
+        }
         disk.waited += 2 * disk.stall;
-        let Disk { seen, durable, .. } = &mut *disk;
-        durable.clone_from(seen);
-        disk.dirty.clear();
+        let Disk { seen, durable, dirty, .. } = &mut *disk;
+        for sector in std::mem::take(dirty) {
+            let begin = sector * SECTOR;
+            let end = (begin + SECTOR).min(seen.len());
+            if begin < end {
+                durable.resize(durable.len().max(end), 0);
+                durable[begin..end].copy_from_slice(&seen[begin..end]);
+            }
+        }
         Ok(())
     }
 }

@@ -274,6 +274,8 @@ pub struct Ledger<F = File> {
     /// The marker as it is in the file.
     marker: Mutex<Marker>,
     extent: Mutex<Extent>,
+    /// Whether the last sync has failed. One thread syncs at a time.
+    unsynced: Mutex<bool>,
 }
 
 /// What a ledger knows about the places in its file.
@@ -350,7 +352,8 @@ impl<F: LedgerFile> Ledger<F> {
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
         let extent = Mutex::new(Extent { end, unerased: BTreeSet::new() });
-        let ledger = Self { file, path, directory, marker: Mutex::new(marker.clone()), extent };
+        let (current, unsynced) = (Mutex::new(marker.clone()), Mutex::new(false));
+        let ledger = Self { file, path, directory, marker: current, extent, unsynced };
         ledger.mark(&mut ledger.marker.lock(), marker)?;
         // Cut off erased and unreadable records at the end.
         let length = u64::from(end) * RECORD as u64;
@@ -412,7 +415,34 @@ impl<F: LedgerFile> Ledger<F> {
     /// that the next process may find a session or a grant that has ended.
     pub fn sync(&self) -> io::Result<()> {
         self.erase_rest()?;
-        self.file.sync()
+        self.sync_file()
+    }
+
+    /// Wait until everything that was written is on disk. After a sync that failed, everything is
+    /// written again first: the system may have dropped what it could not write, and tells that
+    /// only once.
+    fn sync_file(&self) -> io::Result<()> {
+        let mut unsynced = self.unsynced.lock();
+        if *unsynced {
+            self.write_again()?;
+        }
+        let synced = self.file.sync();
+        *unsynced = synced.is_err();
+        synced
+    }
+
+    /// Write all records again as they are.
+    fn write_again(&self) -> io::Result<()> {
+        let extent = self.extent.lock();
+        // The last record may be shorter than its place.
+        self.file.set_length(u64::from(extent.end) * RECORD as u64)?;
+        let mut bytes = [0; RECORD];
+        for place in 0..extent.end {
+            let at = u64::from(place) * RECORD as u64;
+            self.file.read_at(&mut bytes, at)?;
+            self.file.write_at(&bytes, at)?;
+        }
+        Ok(())
     }
 
     /// Find out whether more records can be written: write empty ones behind the last record.
@@ -467,7 +497,7 @@ impl<F: LedgerFile> Ledger<F> {
     /// Write the marker, and wait until it is on disk.
     fn mark(&self, current: &mut Marker, marker: Marker) -> Result<(), LedgerError> {
         let written = self.write(0, &Record::Start(marker.clone()));
-        let synced = written.and_then(|()| self.file.sync());
+        let synced = written.and_then(|()| self.sync_file());
         synced.map_err(failed("write", &self.path))?;
         *current = marker;
         Ok(())
@@ -616,42 +646,56 @@ mod tests {
         assert_eq!((left.last, left.ttl), (9 << 32, Duration::from_secs(90)));
     }
 
-    /// A file that refuses to be written while the flag is set.
-    struct FailingFile(Mutex<Vec<u8>>, AtomicBool);
+    /// A file that can be made to fail. If it cannot be synced, it drops what is not on disk yet.
+    #[derive(Default)]
+    struct FailingFile {
+        seen: Mutex<Vec<u8>>,
+        cached: Mutex<Vec<(usize, Vec<u8>)>>,
+        disk: Mutex<Vec<u8>>,
+        writes_fail: AtomicBool,
+        syncs_fail: AtomicBool,
+    }
+
+    fn put(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
+        file.resize(file.len().max(at + bytes.len()), 0);
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+    }
 
     impl LedgerFile for &FailingFile {
         fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-            if self.1.load(Ordering::Relaxed) {
+            if self.writes_fail.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            let (mut file, at) = (self.0.lock(), position as usize);
-            let length = file.len().max(at + bytes.len());
-            file.resize(length, 0);
-            file[at..at + bytes.len()].copy_from_slice(bytes);
+            put(&mut self.seen.lock(), position as usize, bytes);
+            self.cached.lock().push((position as usize, bytes.to_vec()));
             Ok(())
         }
 
         fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-            let (file, at) = (self.0.lock(), position as usize);
+            let (file, at) = (self.seen.lock(), position as usize);
             let found = file.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             bytes.copy_from_slice(found);
             Ok(())
         }
 
         fn set_length(&self, length: u64) -> io::Result<()> {
-            self.0.lock().resize(length as usize, 0);
+            self.seen.lock().resize(length as usize, 0);
             Ok(())
         }
 
         fn sync(&self) -> io::Result<()> {
+            let cached = std::mem::take(&mut *self.cached.lock());
+            if self.syncs_fail.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::Other.into());
+            }
+            for (at, bytes) in cached {
+                put(&mut self.disk.lock(), at, &bytes);
+            }
             Ok(())
         }
     }
 
-    #[test]
-    fn a_record_that_could_not_be_erased_is_erased_later() {
-        let file = FailingFile(Mutex::new(Vec::new()), AtomicBool::new(false));
-        let fails = |fails| file.1.store(fails, Ordering::Relaxed);
+    fn begin(file: &FailingFile) -> Ledger<&FailingFile> {
         let start = LedgerStart {
             boot: "boot".to_owned(),
             tcp: false,
@@ -659,11 +703,40 @@ mod tests {
             seconds: 0,
             directory: DirectoryId([0; 16]),
         };
-        let (ledger, _) = Ledger::begin(&file, PathBuf::new(), &[], start).unwrap();
-        let places = || {
-            let left = LedgerContents::read(&file.0.lock(), "boot", 0);
-            left.records.iter().map(|(place, _)| *place).collect::<Vec<_>>()
-        };
+        Ledger::begin(file, PathBuf::new(), &[], start).unwrap().0
+    }
+
+    /// The places with a record.
+    fn places(file: &Mutex<Vec<u8>>) -> Vec<u32> {
+        let left = LedgerContents::read(&file.lock(), "boot", 0);
+        left.records.iter().map(|(place, _)| *place).collect()
+    }
+
+    #[test]
+    fn after_a_sync_that_failed_everything_is_written_again() {
+        let file = FailingFile::default();
+        let ledger = begin(&file);
+        let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
+        ledger.write(1, &record).unwrap();
+        ledger.write(2, &record).unwrap();
+        ledger.sync().unwrap();
+        ledger.write(3, &record).unwrap();
+        ledger.erase(1).unwrap();
+        file.syncs_fail.store(true, Ordering::Relaxed);
+        ledger.sync().unwrap_err();
+        ledger.sync().unwrap_err();
+        file.syncs_fail.store(false, Ordering::Relaxed);
+        assert_eq!((places(&file.seen), places(&file.disk)), (vec![2, 3], vec![1, 2]));
+        ledger.sync().unwrap();
+        assert_eq!(places(&file.disk), [2, 3]);
+    }
+
+    #[test]
+    fn a_record_that_could_not_be_erased_is_erased_later() {
+        let file = FailingFile::default();
+        let fails = |fails| file.writes_fail.store(fails, Ordering::Relaxed);
+        let ledger = begin(&file);
+        let places = || places(&file.seen);
         let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
         for place in 1..=3 {
             ledger.write(place, &record).unwrap();
