@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorway_core::NodeId;
@@ -49,6 +49,8 @@ pub(crate) struct AgreedGroup {
     /// Counts how many times the end of the lease has changed.
     pub(crate) leases: watch::Sender<u64>,
     pub(crate) promises: Promises,
+    /// The process gives up its membership, and ends then.
+    leaving: AtomicBool,
     history: Arc<History>,
 }
 
@@ -187,6 +189,7 @@ impl NodeShell {
                 status: watch::Sender::default(),
                 leases: watch::Sender::default(),
                 promises: Promises::default(),
+                leaving: AtomicBool::new(false),
                 history: Arc::default(),
             }),
             clock,
@@ -333,6 +336,7 @@ impl NodeShell {
     pub(crate) async fn leave_group(&self) {
         let Membership::Agreed(group) = &self.membership else { return };
         // From here on no client enters, whatever becomes of the command.
+        group.leaving.store(true, Ordering::Release);
         self.step_agreed(group, AgreedEvent::Discarded);
         group.tell_keeper(members::Event::Leave);
         let mut status = group.status.subscribe();
@@ -517,8 +521,10 @@ impl KeeperHost for MembershipHost<'_> {
     }
 
     fn discard(&mut self) -> bool {
-        // The shards of a node that has ended are not asked: they may have had clients.
-        self.shell.drive_views(self.group, AgreedEvent::Discarded).unwrap_or(true)
+        // The shards of a node that has ended are not asked: they may have had clients. A process
+        // that leaves has asked its shards before, and they tell only once what was lost.
+        let lost = self.shell.drive_views(self.group, AgreedEvent::Discarded).unwrap_or(true);
+        lost || self.group.leaving.load(Ordering::Acquire)
     }
 
     fn knows_claims(&self) -> bool {

@@ -52,20 +52,19 @@ impl LinkTask {
         let shown = identity.clone();
         let mesh = Mesh::new(network, shown, peers, handler, timing, seed);
         let (over, ending) = (node.ended(), StopOnDrop(Arc::clone(node)));
-        let (lingering, over_too) = (Arc::clone(node), node.ended());
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = over_too => {}
-                () = lingering.end_lingers() => {}
-            }
-        });
+        let lingering = Arc::clone(node);
         let (running, ended) = watch::channel(());
         tokio::spawn(async move {
             // The channel is dropped last, also when the runtime ends, so that waiters hear of it
             // only after the node has stopped.
             let _running = running;
             let _ending = ending;
-            Arc::new(mesh).run(listener, async { _ = over.await }).await;
+            // One task for both: the order in which several tasks hear of the end is random.
+            tokio::select! {
+                biased;
+                () = Arc::new(mesh).run(listener, async { _ = over.await }) => {}
+                () = lingering.end_lingers() => {}
+            }
         });
         Ok(Self { ended: Some(ended), identity: Some(identity) })
     }

@@ -8,7 +8,8 @@
 //! A node watches one client at a time, from when it leaves until its session asks again. Requests
 //! without a session are taken for each other's. A lock is trusted after a number of quick returns,
 //! and one slow return costs as much trust as many quick ones bring, because nobody uses a lock
-//! that lingers in vain.
+//! that lingers in vain. Each time that it does, it needs twice as many quick returns: clients that
+//! ask again only when another one has entered come back quickly, but never while the lock lingers.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -19,10 +20,13 @@ use super::lock::{Lock, Pace};
 use super::shard::Shard;
 
 /// How much trust a slow return costs. A quick one brings 1.
-const PRICE: u8 = 8;
+const PRICE: u16 = 8;
 
-/// The most trust that a lock can have.
-const MOST: u8 = 16;
+/// How much more trust than it needs a lock can have.
+const RESERVE: u16 = 12;
+
+/// The most trust that a lock may need.
+const MOST_NEEDED: u16 = 1024;
 
 /// How a lock is served whose clients come back quickly, while another node waits for it.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +36,8 @@ pub struct Patience {
     /// A visit has another round only if it begins within this time for each client that waited as
     /// the visit began.
     pub slice: Duration,
-    /// How much trust a lock needs.
-    pub trust: u8,
+    /// How much trust a lock needs, unless it has lingered in vain.
+    pub trust: u16,
 }
 
 impl Patience {
@@ -47,7 +51,9 @@ impl Patience {
 /// How quickly the clients of a lock come back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Returns {
-    trust: u8,
+    trust: u16,
+    /// How much more trust it needs than [`Patience::trust`], because it has lingered in vain.
+    doubt: u16,
     /// A client that has left and has not asked again: its session, and when it left.
     away: Option<(u64, Duration)>,
     /// When the first client of the present visit entered.
@@ -57,7 +63,7 @@ pub(super) struct Returns {
 impl Hash for Returns {
     /// Times are left out, as those of clients are.
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.trust, self.away.map(|(session, _)| session)).hash(state);
+        (self.trust, self.doubt, self.away.map(|(session, _)| session)).hash(state);
     }
 }
 
@@ -79,7 +85,7 @@ impl Returns {
         }
         self.away.get_or_insert((client.session, now));
         let slice = patience.slice.saturating_mul(crowd.max(1).into());
-        if self.trust < patience.trust {
+        if self.trust < self.needed(patience) {
             Pace::Slow
         } else if now.saturating_sub(self.begun) > slice {
             Pace::Late
@@ -92,10 +98,21 @@ impl Returns {
     fn asks(&mut self, patience: &Patience, session: u64, now: Duration) {
         let Some((_, left)) = self.away.take_if(|(away, _)| *away == session) else { return };
         if now.saturating_sub(left) <= patience.linger {
-            self.trust = (self.trust + 1).min(MOST);
+            self.trust = (self.trust + 1).min(self.needed(patience) + RESERVE);
         } else {
             self.stayed_away();
         }
+    }
+
+    fn needed(&self, patience: &Patience) -> u16 {
+        patience.trust.saturating_add(self.doubt)
+    }
+
+    /// Nobody came back while the lock lingered.
+    fn lingered_in_vain(&mut self, patience: &Patience) {
+        self.doubt =
+            (2 * self.needed(patience).min(MOST_NEEDED / 2)).saturating_sub(patience.trust);
+        self.stayed_away();
     }
 
     fn stayed_away(&mut self) {
@@ -111,6 +128,9 @@ impl Shard {
         if let Some(returns) = &mut entry.returns
             && let Some(patience) = &self.seating.rules[entry.rule as usize].patience
         {
+            if entry.lock.lingers() {
+                returns.doubt = 0;
+            }
             returns.asks(patience, session, now);
         }
     }
@@ -155,7 +175,12 @@ impl Shard {
         self.check_lease(now, out);
         while let Some(over) = self.lingering.iter().position(|(_, until)| *until <= now) {
             let (at, _) = self.lingering.swap_remove(over);
-            self.table.get_mut(at).returns.iter_mut().for_each(|returns| returns.stayed_away());
+            let entry = self.table.get_mut(at);
+            if let Some(returns) = &mut entry.returns
+                && let Some(patience) = &self.seating.rules[entry.rule as usize].patience
+            {
+                returns.lingered_in_vain(patience);
+            }
             self.apply(at, now, out, Lock::end_linger);
             self.mark_used(at);
         }

@@ -275,6 +275,24 @@ fn a_lock_does_not_linger_after_one_lucky_return() {
     assert_eq!(clients.in_vain, 0);
 }
 
+/// Clients that ask again as soon as another one has entered come back quickly, but not before the
+/// lock is at the other node. A lock that waits for them there waits in vain, and soon it does not.
+#[test]
+fn a_lock_seldom_lingers_where_clients_wait_for_each_other() {
+    let never = Duration::from_secs(1 << 20);
+    let mut clients = Crowd::new("carvalho-roucairol", [1, 1, 1], micros(40, 30));
+    for _ in 0..3000 {
+        let inside = clients.wait();
+        let asks = clients.nodes.now;
+        clients.clients.iter_mut().for_each(|client| client.asks = client.asks.min(asks));
+        clients.nodes.now += clients.habit.hold;
+        clients.catch_up();
+        clients.leave(inside);
+        clients.clients[inside].asks = never;
+    }
+    assert!((1..=24).contains(&clients.in_vain), "it lingered {} times in vain", clients.in_vain);
+}
+
 /// Let clients enter until one has just left, and the lock lingers for it. Returns its node.
 fn lingering() -> (Crowd, u32) {
     let mut clients = Crowd::new("carvalho-roucairol", [1, 1, 0], micros(40, 30));

@@ -237,7 +237,8 @@ impl KeeperHost for KeeperContext<'_> {
     }
 
     fn discard(&mut self) -> bool {
-        self.node.drive_views(self.context, AgreedEvent::Discarded).unwrap_or(true)
+        let lost = self.node.drive_views(self.context, AgreedEvent::Discarded).unwrap_or(true);
+        lost || self.node.agreed().is_some_and(|agreed| agreed.leaving)
     }
 
     fn knows_claims(&self) -> bool {
