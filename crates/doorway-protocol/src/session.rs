@@ -160,8 +160,8 @@ pub enum Life {
     ///
     /// The client passes a descriptor of the process (a pidfd, by `SCM_RIGHTS`) with the first
     /// bytes of its connection, which is a Unix socket. So the node takes no other process for it
-    /// that got its number. Without a descriptor, the node believes the number only if the client
-    /// is in its own pid namespace.
+    /// that got its number. Without a descriptor, the node believes the number only of a client of
+    /// version 1 of the protocol that is in its own pid namespace.
     Process {
         /// The process ID. It has to be the one by which the node knows the process.
         pid: u32,

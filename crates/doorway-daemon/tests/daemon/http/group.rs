@@ -217,6 +217,8 @@ fn a_recording_begins_with_who_is_inside_and_who_waits() {
 fn everything_after_a_recording_is_said_to_have_begun_is_in_it() {
     let group = Group::start(RULES);
     let [one, two, three] = &group.nodes[..] else { panic!("three nodes") };
+    // A member records only if it can be reached. This lock needs the answers of both others.
+    acquire(three, "b", "first");
     let told = thread::scope(|scope| {
         let told = scope.spawn(|| post(three, "/v1/locks/a/record", &json!({ "for_ms": 5_000 })));
         until("it has begun", || get(three, "/v1/locks/a")["recording"] == true);

@@ -34,7 +34,7 @@ fn a_node_that_is_no_member_opens_no_session_and_answers_questions() {
     let out = node.hello(0, connection, From::Here, Opening::New { ttl_ms: 500, life: CONNECTION });
     let refusal = refused(&out).expect("a refusal");
     assert_eq!(refusal.code, Code::Unavailable);
-    assert!(refusal.text.contains("no member"), "{refusal}");
+    assert!(refusal.text.contains("not a member"), "{refusal}");
     let visit = node.connect(1, From::Here);
     assert_eq!(welcome(&node.hello(1, visit, From::Here, Opening::Visit)).session, None);
 }

@@ -318,10 +318,10 @@ fn a_request_waits_until_its_node_is_a_member() {
     let mut group = Group::new();
     (0..3).for_each(|node| group.start(node));
     let said = group.mistake(0, "run -n x -- true", 69);
-    assert!(said.contains("no member of its group at the moment"), "{said}");
+    assert!(said.contains("not a member of its group at the moment"), "{said}");
     let begin = std::time::Instant::now();
     let said = group.mistake(0, "run -w 1 x -- true", 69);
-    assert!(said.contains("no member of its group"), "{said}");
+    assert!(said.contains("not a member of its group"), "{said}");
     assert!(begin.elapsed() >= LEASE / 2, "it has waited: {:?}", begin.elapsed());
     let job = group.run(0, "-w 60 --verbose x", "echo > held");
     group.answer(0, "members --socket @nowhere init --socket @nowhere --help");
