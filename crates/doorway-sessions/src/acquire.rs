@@ -8,9 +8,9 @@ use doorway_protocol::{Ask, Code, Fence, Mode, Moment, Name, Refusal, Reply};
 use super::connections::AttachedSession;
 use super::event::{Answer, AskId, Connection, EventKind, LeaseAnswer, News, Output, WaitNews};
 use super::kept::Keeper;
-use super::refusals::{gone, limit, refusal, stopping, unwritten};
+use super::refusals::{gone, limit, refusal, unwritten};
 use super::session::{Grant, UNLIMITED};
-use super::{Sessions, Stage, allowed};
+use super::{Sessions, allowed};
 use crate::ledger::{GrantRecord, Record};
 use crate::principal::Right;
 
@@ -100,9 +100,7 @@ impl Sessions {
             self.answer(number, request, Ok(fence), out);
             return Ok(());
         }
-        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
-            return Err(stopping());
-        }
+        self.check_grants()?;
         let grants = self.setup.limits.grants;
         if session.grants.len() + session.waiting.len() >= grants {
             let text = format!("the session holds or waits for {grants} locks");

@@ -11,7 +11,7 @@ use doorway_protocol::{
 
 use super::event::{EventKind, Opening, Output, ProcessId};
 use super::open::Begin;
-use super::refusals::{gone, refusal, stopping, unnamed};
+use super::refusals::{drained, gone, refusal, stopping, unnamed};
 use super::session::{Session, UNLIMITED, cut, ttl_ms};
 use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
@@ -246,7 +246,7 @@ impl Sessions {
         };
         match self.stage {
             Stage::Stopped => Err(stopping()),
-            Stage::Draining if !goes_on => Err(stopping()),
+            Stage::Draining if !goes_on => Err(drained()),
             _ => Ok(()),
         }
     }

@@ -18,10 +18,10 @@ use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Ou
 use super::hello::{SHORTEST, describe};
 use super::open::Begin;
 use super::promise::not_covered;
-use super::refusals::{gone, refusal, stopping};
+use super::refusals::{gone, refusal};
 use super::rewrite::SessionChange;
 use super::session::{Session, UNLIMITED};
-use super::{Sessions, Stage, allowed, same_client};
+use super::{Sessions, allowed, same_client};
 use crate::principal::{Principal, Right};
 
 /// How long a request is remembered after its lease has ended.
@@ -281,9 +281,7 @@ impl Sessions {
         key: Option<Key>,
         out: &mut Vec<Output>,
     ) -> Result<u64, Refusal> {
-        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
-            return Err(stopping());
-        }
+        self.check_grants()?;
         self.check_member(now)?;
         let who = ClientInfo { label: lease.label.clone(), ..ClientInfo::default() };
         let number = self.next_session();

@@ -27,6 +27,12 @@ pub fn stopping() -> Refusal {
     refusal(Code::Unavailable, "the node is stopping; ask again when it is back")
 }
 
+/// The reason why a request was refused: somebody has drained the node.
+pub(super) fn drained() -> Refusal {
+    let text = "this node was drained: it grants nothing any more, and ends when nothing is held";
+    refusal(Code::Unavailable, text)
+}
+
 /// The reason why a request gets no lock: its client has withdrawn it.
 pub fn withdrawn() -> Refusal {
     refusal(Code::Gone, "the request was withdrawn")

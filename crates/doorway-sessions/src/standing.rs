@@ -53,9 +53,7 @@ impl Sessions {
         opening: LeaseOpening,
         out: &mut Vec<Output>,
     ) -> Result<LeaseTime, Refusal> {
-        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
-            return Err(stopping());
-        }
+        self.check_grants()?;
         self.check_member(now)?;
         let lease = lease_number(&opening.secret);
         if self.standing.contains_key(&lease) {

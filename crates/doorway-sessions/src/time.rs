@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Life, Moment, Reply};
+use doorway_protocol::{Life, Moment, Refusal, Reply};
 
 use super::acquire::{PendingAcquire, Progress};
 use super::event::{AskId, Output};
 use super::open::End;
-use super::refusals::stopping;
+use super::refusals::{drained, stopping};
 use super::{Sessions, Stage};
 
 /// The longest time between two ticks. No time to live is shorter, so a session that is heard after
@@ -62,6 +62,15 @@ impl Sessions {
         let deadlines = self.open.values().filter_map(super::session::Session::deadline);
         let next = deadlines.chain(until).min().unwrap_or(Moment::NEVER);
         self.due = next.clamp(now.after(Duration::from_millis(2)), now.after(OFTEN));
+    }
+
+    /// Refuse a request for a lock if the service drains or stops.
+    pub(super) fn check_grants(&self) -> Result<(), Refusal> {
+        match self.stage {
+            Stage::Draining => Err(drained()),
+            Stage::Stopped => Err(stopping()),
+            _ => Ok(()),
+        }
     }
 
     /// Grant nothing any more, tell all clients to leave, and wait until no lock is held. A lock is

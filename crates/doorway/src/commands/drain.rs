@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::service::options::{LookArgs, seconds};
 use crate::service::query::Query;
 
+/// A node that has answered needs at most this long to end.
+const MOST: Duration = Duration::from_secs(5);
+
 /// Tell a node to leave for good: grant nothing more, and end when no lock is held
 ///
 /// All clients are told that the node wants to leave. No lock is taken from its holder. If locks
@@ -30,6 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut query = Query::look(&args.node.address)?;
     query.answer(|machine, now| machine.drain(now, args.wait))?;
+    query.wait_for_end(MOST)?;
     writeln!(out, "the node has ended: nothing was held any more")?;
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Questions to a node: each is asked, and answered before the command goes on.
 
+use std::time::Duration;
+
 use doorway_client::{Answer, Code, Endpoint, Event, Moment, SessionMachine};
 use doorway_protocol::Scope;
 use nix::sys::signal::Signal;
@@ -159,6 +161,16 @@ impl Query {
             Err(Exit { refused: Some(Code::Gone), .. }) => Ok(false),
             Err(exit) => Err(exit),
         }
+    }
+
+    /// Wait until the node has closed the connection, but for at most this long.
+    pub(crate) fn wait_for_end(&mut self, most: Duration) -> Result<(), Exit> {
+        let until = Moment::now().after(most);
+        while self.link.hopeless().is_none() && Moment::now() < until {
+            self.pause(until)?;
+            while self.link.event().is_some() {}
+        }
+        Ok(())
     }
 
     /// Wait until something happens, or until this moment. A signal stops or ends the command.

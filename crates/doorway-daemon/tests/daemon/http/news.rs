@@ -156,7 +156,11 @@ fn a_stopping_node_says_so_and_refuses_waiting_clients() {
         refused.problem(503, "unavailable", "stopping");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
         server.get("/health").problem(503, "unavailable", "stopping");
-        server.post("b", "acquire", &json!({})).problem(503, "unavailable", "stopping");
+        server.post("b", "acquire", &json!({})).problem(
+            503,
+            "unavailable",
+            "this node was drained",
+        );
         server.runtime.block_on(stopped).unwrap();
     });
 }
