@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
 use clap::{Arg, ArgMatches, Args as _, FromArgMatches as _};
+use doorway_protocol::nearest::nearest;
 
 use crate::commands::{
     break_lock, ca, check, compare, completions, diagram, doctor, drain, elect, explain,
@@ -150,6 +151,48 @@ pub(crate) fn shown_by(first: Option<&OsStr>) -> String {
     let name = known.map_or_else(String::new, |entry| format!(" {}", entry.name));
     format!("`doorway help{name}` shows the commands")
 }
+
+/// The option of a command, such as `doorway run`, that is nearest to this word.
+pub(crate) fn nearest_option(program: &str, word: &str) -> Option<String> {
+    let entry = find(program.strip_prefix("doorway ")?.as_ref())?;
+    let parser = entry.parser();
+    let short =
+        parser.get_arguments().filter_map(|option| Some(format!("-{}", option.get_short()?)));
+    let long =
+        parser.get_arguments().filter_map(|option| Some(format!("--{}", option.get_long()?)));
+    let options: Vec<String> = short.chain(long).collect();
+    // Letters of an option may be followed by its value, but no letter is near another one.
+    if let Some(known) = options.iter().find(|option| *option == word) {
+        return Some(known.clone());
+    }
+    let long = options.iter().map(String::as_str).filter(|option| option.starts_with("--"));
+    nearest(word, long).map(str::to_owned)
+}
+
+/// What to say about a first word that names no command, if more is known than the parser knows.
+/// `others` are the words after it.
+pub(crate) fn instead_of(word: &OsStr, others: &[OsString]) -> Option<String> {
+    let word = word.to_str().filter(|word| find(word.as_ref()).is_none())?;
+    if let Some((_, what)) = MEANT.iter().find(|(meant, _)| *meant == word) {
+        return Some(format!("there is no command '{word}': {what}"));
+    }
+    let command = others.splitn(2, |other| other == "--").nth(1)?;
+    let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    Some(format!(
+        "there is no command '{word}'; to run a command under this lock, say doorway run {word} -- {}",
+        command.join(" ")
+    ))
+}
+
+/// Words of other programs, and what does the same here.
+const MEANT: [(&str, &str); 6] = [
+    ("stop", "`doorway drain` ends a node when nothing is held"),
+    ("shutdown", "`doorway drain` ends a node when nothing is held"),
+    ("start", "`doorway serve` runs a node, and `doorway run` starts one if none runs"),
+    ("release", "`doorway unlock NAME --fence FENCE` releases a lock"),
+    ("acquire", "`doorway lock NAME` takes a lock for a script"),
+    ("version", "`doorway --version` shows the version"),
+];
 
 /// The headings of the help, each with the names of its commands.
 pub(crate) fn groups() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static str>)> {

@@ -64,6 +64,12 @@ fn main() -> ExitCode {
 /// Print help and version; every other error of the parser becomes one line.
 fn answer(error: &clap::Error, out: &mut dyn Write) -> anyhow::Result<()> {
     let (text, first) = (error.render().to_string(), env::args_os().nth(1));
+    let others: Vec<_> = env::args_os().skip(2).collect();
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(text) = first.as_deref().and_then(|word| cli::instead_of(word, &others))
+    {
+        return Err(Usage(text).into());
+    }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(out.write_all(text.as_bytes())?),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

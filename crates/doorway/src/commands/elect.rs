@@ -108,7 +108,7 @@ impl Args {
 /// Lead, or wait until that is possible.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
     let usage = |reason: String| Exit::new(exit::USAGE, reason);
-    let command_line = CommandLine::new("doorway elect", &args.words, None).map_err(usage)?;
+    let command_line = CommandLine::read("doorway elect", &args.words, None).map_err(usage)?;
     let [name] = &command_line.locks[..] else {
         let text = "an election has one name: doorway elect NAME -- COMMAND...";
         return Err(usage(text.to_owned()).into());

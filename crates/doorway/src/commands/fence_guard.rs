@@ -13,9 +13,9 @@ use crate::service::options;
 /// Refuse a fence that is lower than one seen before
 ///
 /// A holder that was paused does not know that it has lost its lock, and goes on when it wakes up.
-/// The lock cannot prevent that, but the resource that it changes can: every grant of a lock has a
-/// higher fence than the grants before it, so a resource that remembers the highest fence it has
-/// seen can refuse a lower one. This command is such a check for shell scripts.
+/// The lock cannot prevent that, but the resource that it changes can: every exclusive grant of a
+/// lock has a higher fence than the grants before it, so a resource that remembers the highest
+/// fence it has seen can refuse a lower one. This command is such a check for shell scripts.
 ///
 /// Exit codes: 0 if the fence is the highest so far, 1 if a higher one was seen before, 64 if FILE
 /// does not hold a fence.

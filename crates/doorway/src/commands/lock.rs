@@ -31,7 +31,8 @@ use crate::service::release::release;
     fence=$(doorway lock deploy) || exit        held until this script ends\n  \
     doorway unlock deploy --fence $fence        held until now\n  \
     doorway lock deploy --ttl 60                held for a minute, or until `doorway renew`\n  \
-    doorway lock deploy --ttl never             held until `doorway unlock` or `doorway break`")]
+    doorway lock deploy --ttl never             held until `doorway unlock` or `doorway break`,\n  \
+    \x20                                           if `limits.endless` of the node allows it")]
 pub(crate) struct Args {
     /// The name of the lock
     #[arg(value_parser = options::name)]

@@ -165,7 +165,7 @@ pub(crate) struct Args {
 
 /// Run the command.
 pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
-    let command_line = CommandLine::new("doorway run", &args.words, args.command.as_deref());
+    let command_line = CommandLine::read("doorway run", &args.words, args.command.as_deref());
     let command_line = command_line.map_err(|reason| Exit::new(exit::USAGE, reason))?;
     if let (Some(grace), Some(ttl)) = (args.grace, args.ttl)
         && grace > Shutdown::longest_grace(ttl)
@@ -187,7 +187,12 @@ pub(crate) fn run(args: &Args, _out: &mut dyn Write) -> anyhow::Result<()> {
         // The command was not started.
         once.give_back(window, &mut event_loop);
     }
-    let CommandOutcome { end, kept } = outcome?;
+    let CommandOutcome { end, kept } = outcome.map_err(|exit| {
+        let not_found = exit.code == exit::NOT_FOUND;
+        let hint = command_line.hint("doorway run", &args.words).filter(|_| not_found);
+        let text = exit.text.clone().zip(hint).map(|(text, hint)| format!("{text}; {hint}"));
+        Exit { text: text.or(exit.text), ..exit }
+    })?;
     if end.lost {
         return Err(Exit::quiet(args.lost_exit_code).into());
     }
@@ -288,8 +293,8 @@ fn setup(args: &Args, command_line: &CommandLine) -> Setup {
 fn warn_of_ttl(asked: Duration, ttl: Duration) {
     let (asked, ttl) = (asked.as_secs_f64(), ttl.as_secs_f64());
     print_line(&format!(
-        "--ttl {asked} is too long: this node allows at most {ttl} s (its `limits.ttl`), so the \
-         lock is lost if the node hears nothing from this wrapper for {ttl} s"
+        "warning: --ttl {asked} is more than `limits.ttl` of the node allows, so it is {ttl} s: \
+         the lock is lost if the node hears nothing from this wrapper for that time"
     ));
 }
 

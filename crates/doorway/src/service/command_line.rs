@@ -1,8 +1,11 @@
 //! `NAME... -- COMMAND...`: where the names of locks end and the command begins.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 
 use doorway_protocol::Name;
+
+use crate::cli;
 
 /// Which locks to take, and which command to run while they are held.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +17,42 @@ pub(crate) struct CommandLine {
 }
 
 impl CommandLine {
+    /// As [`Self::new`], but refuse `program -- COMMAND`, where a name is missing. The parser drops
+    /// a `--` before the first word, so the command line of this process is looked at.
+    pub(crate) fn read(
+        program: &str,
+        words: &[OsString],
+        line: Option<&OsStr>,
+    ) -> Result<Self, String> {
+        let mut before = env::args_os().rev().skip(words.len());
+        let no_split = line.is_none() && !words.iter().any(|word| word == "--");
+        if let Some(first) = words.first()
+            && no_split
+            && before.next().is_some_and(|word| word == "--")
+        {
+            let first = first.display();
+            return Err(format!(
+                "no name before `--`: say {program} NAME -- {first}..., with the name of a lock"
+            ));
+        }
+        Self::new(program, words, line)
+    }
+
+    /// What to say when the command was not found: what else may have been meant.
+    pub(crate) fn hint(&self, program: &str, words: &[OsString]) -> Option<String> {
+        let [command, rest @ ..] = self.command.as_slice() else { return None };
+        if rest.is_empty() && command.as_encoded_bytes().contains(&b' ') {
+            return Some(format!("to run a line of the shell, say {program} NAME -- sh -c 'LINE'"));
+        }
+        let split = words.iter().any(|word| word == "--");
+        let lock = self.locks.first().filter(|_| !split && !rest.is_empty())?;
+        Some(format!(
+            "the word after the first NAME is the command: for several locks say {program} {lock} \
+             {} -- COMMAND...",
+            command.display()
+        ))
+    }
+
     /// Split the words after the options of `program`, which is `doorway run` or one like it;
     /// `line` is the value of `-c`, if it was among the options.
     ///
@@ -66,11 +105,20 @@ fn is_option(word: &OsString) -> bool {
 }
 
 fn no_option(program: &str, word: &OsString) -> String {
-    format!(
-        "'{}' is unknown, or comes too late: options go before the first NAME, no name begins with \
-         '-', and `--` goes before a COMMAND that does; `{program} -h` lists the options",
-        word.display()
-    )
+    let shown = word.display();
+    let near = word.to_str().and_then(|word| cli::nearest_option(program, word));
+    match near {
+        // It is known, so it comes too late.
+        Some(near) if *word == *near => format!(
+            "'{near}' comes too late: options go before the first NAME, and `--` goes before a \
+             COMMAND that begins with '-'"
+        ),
+        Some(near) => format!("'{shown}' is unknown; did you mean '{near}'?"),
+        None => format!(
+            "'{shown}' is unknown: no NAME begins with '-', and `--` goes before a COMMAND that \
+             does; `{program} -h` lists the options"
+        ),
+    }
 }
 
 /// The error of a command line without a command. A number alone is how flock(1) is given a file
@@ -148,10 +196,12 @@ mod tests {
             ("-- ls", None, "no name"),
             ("", Some("ls"), "no name"),
             ("x -- ls", Some("ls"), "not both"),
-            ("x -n -- ls", None, "'-n' is unknown, or comes too late"),
+            ("x -n -- ls", None, "'-n' comes too late"),
+            ("x --nonblok -- ls", None, "did you mean '--nonblock'?"),
             ("x -n", Some("ls"), "before the first NAME"),
             ("x -n ls", None, "`--` goes before a COMMAND"),
-            ("--non-block x -- ls", None, "'--non-block' is unknown"),
+            ("x -z ls", None, "'-z' is unknown: no NAME begins with '-'"),
+            ("--block-non x -- ls", None, "'--block-non' is unknown"),
         ] {
             let error = words(text, line).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");

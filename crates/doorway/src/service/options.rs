@@ -168,7 +168,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     // Ten years are long enough for everyone, and no calculation with them overflows.
     let time = span(text).filter(|time| time.as_secs() <= 315_360_000);
     time.ok_or_else(|| {
-        format!("'{text}' is not a time: give seconds, or a unit as in 500ms or 10m")
+        format!("'{text}' is not a time: give seconds, or a unit as in 500ms, 10m or 2h")
     })
 }
 

@@ -50,7 +50,8 @@ impl WaitLine {
         self.shown = true;
         let waited = now.since(self.begin).as_secs();
         // A line that wraps could not be erased.
-        let width = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
+        let width = tcgetwinsize(io::stderr()).map(|size| size.ws_col);
+        let width = width.ok().filter(|width| *width > 0).unwrap_or(80);
         let mut line =
             format!("doorway: waiting {waited} s for {}: {}", report.lock, holder(report));
         if let Some((at, _)) = line.char_indices().nth(usize::from(width.max(20)) - 1) {

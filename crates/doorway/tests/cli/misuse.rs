@@ -18,6 +18,15 @@ fn unknown_names_are_answered_with_the_nearest() {
     assert!(refusal("list --jsn").contains("'--json'"));
 }
 
+#[test]
+fn a_forgotten_run_and_the_words_of_other_programs_are_understood() {
+    let forgotten = refusal("backup -- ./backup.sh --all");
+    assert!(forgotten.contains("say doorway run backup -- ./backup.sh --all"), "{forgotten}");
+    assert!(!forgotten.contains("'break'"), "{forgotten}");
+    assert!(refusal("stop").contains("`doorway drain`"));
+    assert!(refusal("version").contains("`doorway --version`"));
+}
+
 fn refused(cases: impl IntoIterator<Item = (String, &'static str)>) {
     for (line, why) in cases {
         let reason = refusal(&line);

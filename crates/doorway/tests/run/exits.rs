@@ -30,13 +30,14 @@ fn a_node_that_is_drained_ends_when_its_last_lock_is_released() {
     assert!(lives(place.node()) && place.inside("x", 1), "no lock is taken from its holder");
     let (code, text) = place.code("run -n y -- true");
     assert_eq!(code, Some(69), "it grants nothing more: {text}");
+    assert!(text.contains("this node was drained"), "{text}");
 
     let drain = Process::spawn(place.command(["drain", "-w", "60"]).stdout(Stdio::piped()));
     fs::write(place.file("go"), "").unwrap();
     assert_eq!(job.end().code(), Some(3), "the command has run to its end");
     assert_eq!(drain.end().code(), Some(0));
-    until("the node is gone", || !lives(place.node()));
-    assert_eq!(place.code("status").0, Some(69));
+    assert_eq!(place.code("status").0, Some(69), "`drain` returns when the node is gone");
+    until("its process has ended", || !lives(place.node()));
 }
 
 #[test]
@@ -45,6 +46,13 @@ fn a_command_that_cannot_be_run_gives_the_exit_code_of_a_shell() {
     let (code, text) = place.code("run x -- no-such-command");
     assert_eq!(code, Some(127), "{text}");
     assert!(text.starts_with("doorway: cannot run no-such-command: "), "{text}");
+    let (_, text) = place.code("run x no-such-lock echo hi");
+    assert!(text.contains("for several locks say doorway run x no-such-lock -- "), "{text}");
+    let line = place.command(["run", "x", "--", "no-such-command hi"]).output().unwrap();
+    let text = String::from_utf8_lossy(&line.stderr);
+    assert!(text.contains("say doorway run NAME -- sh -c 'LINE'"), "{text}");
+    let (code, text) = place.code("run -n -- echo hi");
+    assert!(code == Some(64) && text.contains("say doorway run NAME -- echo..."), "{text}");
     let file = place.file("plain");
     fs::write(&file, "#!/bin/sh\n").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
@@ -177,7 +185,7 @@ fn misuse_is_64_and_no_node_is_69() {
     let (_, text) = place.code("lock -z");
     assert!(text.contains("use '-- -z'"), "a name may begin with '-' after `--`: {text}");
     let (_, text) = place.code("run -z -- true");
-    assert!(text.contains("no name begins with '-'") && text.contains("`--`"), "{text}");
+    assert!(text.contains("no NAME begins with '-'") && text.contains("`--`"), "{text}");
     let (_, text) = place.code("run 9");
     assert!(text.contains("`doorway lock NAME`"), "{text}");
     for words in ["run x -- true", "lock x", "status", "who x", "top --once"] {
@@ -208,9 +216,9 @@ fn misuse_is_answered_with_what_would_be_right() {
         ),
         ("top --page --port 65536", "say a whole number from 0 to 65535"),
         ("top --no-open", "say doorway top --page --no-open [PREFIX]"),
+        ("run -- true", "no name before `--`: say doorway run NAME -- true..."),
         // Without a name, the command is taken for it.
-        ("run -- true", "'true' is taken for the name of a lock, and no command follows"),
-        ("run -- true", say),
+        ("run true", "'true' is taken for the name of a lock, and no command follows"),
         ("run true", say),
         ("run x y --", "no command follows the names"),
         ("run x y --", say),
