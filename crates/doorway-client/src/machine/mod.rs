@@ -409,6 +409,11 @@ impl SessionMachine {
         self.session.as_ref().map(|session| session.ttl)
     }
 
+    /// Since when no node has served this client; none while one does.
+    pub fn unreachable_since(&self) -> Option<Moment> {
+        self.unreachable_since
+    }
+
     /// The grants that are held, with the fences that the program knows. Locks that are kept while
     /// the program is outside are not among them.
     pub fn held(&self) -> impl Iterator<Item = Claim> {

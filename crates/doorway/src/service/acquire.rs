@@ -61,6 +61,10 @@ impl Grants {
 /// next one serves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The unit in which a node is told how long a request may wait. A request that has less left is not
+/// worth sending.
+const TICK: Duration = Duration::from_millis(1);
+
 /// How long to wait for the node to say who holds a lock that was not free.
 const ANSWER: Duration = Duration::from_millis(200);
 
@@ -92,8 +96,9 @@ struct Acquisition<'a> {
     /// When to warn that an enclosing `doorway run` holds a lock that this one waits for.
     warn_at: Moment,
     grants: Grants,
-    /// The number of the request for the next lock.
+    /// The number of the request for the next lock, and when it was made.
     request: u64,
+    asked: Moment,
     /// When to ask for the next lock again.
     retry_at: Moment,
     backoff: Backoff,
@@ -132,6 +137,7 @@ pub(crate) fn acquire(
         warn_at: if is_nested(wanted) { begin.after(NESTED) } else { Moment::NEVER },
         grants: Grants::default(),
         request: 0,
+        asked: begin,
         retry_at: Moment::NEVER,
         backoff: Backoff::new(DELAYS.0, DELAYS.1),
         declined: None,
@@ -207,6 +213,7 @@ impl Acquisition<'_> {
         let lock = self.wanted.locks[self.grants.locks.len()].clone();
         let LockRequest { mode, permits, .. } = *self.wanted;
         self.request = self.link.machine.acquire(now, Ask { lock, mode, permits, wait });
+        self.asked = now;
         self.link.flush();
     }
 
@@ -255,9 +262,14 @@ impl Acquisition<'_> {
 
     /// Should the command ask again? If the lock is used with another number of permits, it may be
     /// free later. If the node of this user is just stopping, the next one serves soon. Any other
-    /// node may be stopping too, or may not be a member of its group at the moment.
+    /// node may be stopping too, or may not be a member of its group at the moment. If no node has
+    /// served this client since it asked, another request would wait in vain as well.
     fn is_worth_another_try(&mut self, now: Moment, refusal: &Refusal) -> bool {
         let within = self.wanted.within;
+        let is_late = |within: Duration| now.after(TICK) >= self.begin.after(within);
+        if within.is_some_and(|within| !within.is_zero() && is_late(within)) {
+            return false;
+        }
         let recent = self.refusals.filter(|(_, last)| now < last.after(PATIENCE));
         let since = recent.map_or(now, |(first, _)| first);
         self.refusals = Some((since, now));
@@ -274,7 +286,9 @@ impl Acquisition<'_> {
             Some(Duration::ZERO) => self.begin.after(QUICK),
             Some(within) => self.begin.after(within),
         };
-        let may_pass = self.link.endpoint().is_own() && stops
+        let is_away =
+            self.link.machine.unreachable_since().is_some_and(|since| since <= self.asked);
+        let may_pass = self.link.endpoint().is_own() && stops && !is_away
             || within != Some(Duration::ZERO)
                 && (says_to_wait(refusal)
                     || self.declined.is_some() && refusal.code == Code::Unavailable);

@@ -290,7 +290,10 @@ impl Link {
         self.stream = None;
         self.machine.disconnected(now);
         if self.machine.is_turned_away() {
-            let gives_up = self.persistence == Persistence::Once && !self.is_welcome;
+            // The node of this user may have ended just now. Then another one is started.
+            let is_replaced = self.starter.is_some() && self.endpoint().is_own();
+            let gives_up =
+                self.persistence == Persistence::Once && !self.is_welcome && !is_replaced;
             let exit = gives_up.then(|| Exit::new(exit::UNAVAILABLE, self.machine.no_node(now)));
             self.go_on(now, exit);
         } else {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use crate::place::{Place, Process, lives, signal, until};
 use crate::pty::Pty;
@@ -60,6 +61,36 @@ fn looking_at_locks_does_not_start_a_node() {
         let expected = format!("doorway: no node runs for this user at @doorway-{}", user.id);
         assert!(said.starts_with(&expected) && said.lines().count() == 1, "{words}: {said}");
         assert_eq!(user.node(), None, "{words}");
+    }
+}
+
+#[test]
+fn a_node_of_the_user_that_hangs_is_named() {
+    let Some(user) = User::new() else { return };
+    user.fence();
+    let node = user.node().expect("it runs");
+    signal(node, "STOP");
+    for (words, seconds) in [("run x -- true", 10), ("run -w 3 x -- true", 3)] {
+        let begin = Instant::now();
+        let done = user.run(words);
+        assert_eq!(done.status.code(), Some(69), "{words}: {done:?}");
+        let expected = format!("doorway: no node answered within {seconds} s at @doorway-");
+        let said = text(&done.stderr);
+        assert!(said.starts_with(&expected) && said.contains("is it stopped?"), "{words}: {said}");
+        assert!(begin.elapsed() < Duration::from_secs(20), "{words}: {:?}", begin.elapsed());
+    }
+    signal(node, "KILL");
+}
+
+#[test]
+fn a_command_that_does_not_wait_finds_the_next_node_after_one_was_killed() {
+    let Some(user) = User::new() else { return };
+    for round in 0..10 {
+        user.fence();
+        signal(user.node().expect("it runs"), "KILL");
+        // At once: the connection may still reach the socket of the process that ends.
+        let done = user.run("run -n x -- true");
+        assert_eq!(done.status.code(), Some(0), "round {round}: {done:?}");
     }
 }
 
