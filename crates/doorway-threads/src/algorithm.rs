@@ -1,6 +1,6 @@
 //! What an algorithm is: places, registers, and one step function that locks and explorer share.
 
-use crate::{Memory, Place, Shared};
+use crate::{Memory, Place, RegisterArray};
 
 /// The process that takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub trait Algorithm: Send + Sync + 'static {
     const INFO: Info;
 
     /// The registers that the processes share.
-    const SHARED: &'static [Shared];
+    const SHARED: &'static [RegisterArray];
 
     /// The place where a process begins.
     fn outside(me: Process) -> Self::At;
