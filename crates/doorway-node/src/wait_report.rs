@@ -90,12 +90,12 @@ pub(crate) type SessionOf = (PeerId, u64);
 
 /// The wait-for graph: which session waits for which, put together from the answers of the nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
+pub(crate) struct WaitGraph {
     inside: BTreeMap<Name, BTreeSet<SessionOf>>,
     wanted: BTreeMap<SessionOf, BTreeSet<Name>>,
 }
 
-impl Waits {
+impl WaitGraph {
     pub(crate) fn add(&mut self, node: PeerId, client: &ClientReport) {
         let session = (node, client.session);
         if client.session == 0 {
@@ -157,8 +157,8 @@ fn path(
 mod tests {
     use super::*;
 
-    fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> Waits {
-        let mut waits = Waits::default();
+    fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> WaitGraph {
+        let mut waits = WaitGraph::default();
         let mut add = |lock: &str, session, status| {
             let lock = Name::new(lock).unwrap();
             let (mode, client) = (doorway_core::Mode::Exclusive, None);
