@@ -57,7 +57,7 @@ pub use self::event::{Answer, Event};
 use self::kept::KeptLock;
 use self::lease::OpenSession;
 pub use self::lease::State;
-use self::pending::Pending;
+use self::pending::PendingRequest;
 
 /// The TTL that asks for none: the session lives as long as the processes that have its connection.
 /// A lease ([`Life::Lease`]) holds its lock until that is released or broken.
@@ -119,7 +119,7 @@ pub struct SessionMachine {
     /// The version of the protocol that the node speaks with us.
     version: u16,
     /// The requests that have no answer yet, by number.
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
     /// Since when no node has welcomed us; none while a node talks to us.
     unreachable_since: Option<Moment>,
@@ -477,7 +477,7 @@ impl SessionMachine {
         let inside = self.grants.iter().map(|((_, lock), grant)| grant.claim(lock, grant.base));
         let held: Vec<_> = inside.chain(leaving).collect();
         let acquires = self.pending.values().filter(|pending| pending.is_acquire());
-        let waiting: Vec<_> = acquires.map(Pending::number).collect();
+        let waiting: Vec<_> = acquires.map(PendingRequest::number).collect();
         let (mut held, mut waiting) = (held.chunks(Claims::MAX), waiting.chunks(Claims::MAX));
         let mut pages = VecDeque::new();
         loop {
