@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::Name;
+use doorway_protocol::text::cut;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use crate::link::{MESSAGE_MAX, Versions};
-use crate::lock_clients::cut;
-use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
+use crate::messages::{Answer, CLIENT_BYTES, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
 use crate::net::{Peer, PeerId};
 use crate::shell::{Membership, NodeShell};
@@ -320,7 +320,7 @@ impl NodeShell {
             },
             since: Duration::from_millis(client.since_ms),
             age,
-            client: client.client.as_deref().map(|client| cut(client).to_owned()),
+            client: client.client.as_deref().map(|client| cut(client, CLIENT_BYTES).to_owned()),
             circle: None,
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::report::{
     AuditEntry, LastHolder, LedgerTrouble, LockReport, Locks, MembersReport, NodeStatus, Scope,
 };
+use crate::text::cut;
 use crate::versions::OpeningOnWire;
 use crate::{Fence, Mode, Name, RuleTables};
 
@@ -231,7 +232,7 @@ impl Refusal {
 
 /// Serialize a text, cut to [`Refusal::TEXT`] bytes so that the frame does not become too long.
 fn serialize_cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&text[..text.floor_char_boundary(Refusal::TEXT)])
+    serializer.serialize_str(cut(text, Refusal::TEXT))
 }
 
 /// Why a request was refused. New codes are added at the end, because a code's position is its

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{
     Claim, Claims, ClientInfo, Code, Fence, Life, Mode, Moment, Name, NodeIdentity, Refusal, Reply,
     Scope, SessionId, VERSIONS, Welcome,
@@ -12,7 +13,7 @@ use doorway_protocol::{
 use super::event::{EventKind, Opening, Output, ProcessId};
 use super::open::NewSession;
 use super::refusals::{drained, gone, refusal, stopping, unnamed};
-use super::session::{Session, UNLIMITED, cut, ttl_ms};
+use super::session::{Session, UNLIMITED, ttl_ms};
 use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
 use crate::secret;

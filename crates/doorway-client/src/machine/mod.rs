@@ -48,6 +48,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{
     Claim, Claims, ClientInfo, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening,
     Refusal, Request, VERSIONS, put,
@@ -230,11 +231,9 @@ impl SessionMachine {
 
     /// A machine whose session is still to be opened.
     pub fn new(mut setup: Setup, now: Moment) -> Self {
-        truncate(&mut setup.who.label, Self::TEXT);
-        truncate(&mut setup.who.host, Self::TEXT);
-        if let Some(token) = &mut setup.token {
-            truncate(token, Self::TOKEN);
-        }
+        setup.who.label.truncate(cut(&setup.who.label, Self::TEXT).len());
+        setup.who.host.truncate(cut(&setup.who.host, Self::TEXT).len());
+        setup.token = setup.token.map(|token| cut(&token, Self::TOKEN).to_owned());
         Self {
             setup,
             phase: Phase::Disconnected,
@@ -539,9 +538,4 @@ impl SessionMachine {
 /// Whole milliseconds, as the protocol counts them.
 fn millis(span: Duration) -> u32 {
     u32::try_from(span.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// Cut a text so that it has at most `max` bytes.
-fn truncate(text: &mut String, max: usize) {
-    text.truncate(text.floor_char_boundary(max));
 }
