@@ -58,7 +58,7 @@ impl std::fmt::Debug for DirectoryId {
 pub struct NodeIdentity {
     /// The name of the node.
     pub name: String,
-    /// Its data directory.
+    /// The data directory of the node.
     pub directory: DirectoryId,
 }
 
@@ -396,7 +396,7 @@ pub enum MembersRequest {
     Add {
         /// The name of its node.
         name: String,
-        /// Its address, `host:port`.
+        /// The address of the node, `host:port`.
         address: String,
     },
     /// Remove a machine from the group.
@@ -466,7 +466,7 @@ pub struct GroupBackup {
 pub struct BackupSeat {
     /// The name of its node.
     pub name: String,
-    /// Its address, `host:port`.
+    /// The address of the node, `host:port`.
     pub address: String,
     /// The number of its data directory, in hexadecimal digits.
     pub seat: String,

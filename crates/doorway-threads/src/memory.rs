@@ -8,7 +8,7 @@ pub type Word = usize;
 pub struct Register {
     /// The declaration of the algorithm that it belongs to, by its position.
     pub array: usize,
-    /// Its index in that array.
+    /// The index of the register in that array.
     pub index: usize,
 }
 

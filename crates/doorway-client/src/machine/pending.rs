@@ -32,7 +32,7 @@ pub(super) struct PendingRequest {
 pub(super) enum Interest {
     /// An event reports it.
     Reported,
-    /// It is ignored.
+    /// The answer is ignored.
     Ignored,
     /// The request was withdrawn: the answer is ignored, and a grant is released.
     Withdrawn,

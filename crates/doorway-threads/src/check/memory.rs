@@ -139,7 +139,7 @@ impl Default for Row {
 /// Why a step cannot be taken, or is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It cannot be taken before another process moves.
+    /// The step cannot be taken before another process moves.
     Blocked,
     /// A number grows beyond the bound.
     Beyond,

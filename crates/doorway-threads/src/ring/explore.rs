@@ -187,11 +187,11 @@ impl Rounds<'_> {
 /// What a machine is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mind {
-    /// It is about to look.
+    /// The machine is about to look.
     Fresh,
-    /// It has seen its left neighbour, and is about to look at the right one.
+    /// The machine has seen its left neighbour, and is about to look at the right one.
     Saw(Word),
-    /// It is about to move to this state.
+    /// The machine is about to move to this state.
     Decided(Word),
 }
 
