@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
         ],
     ),
     ("doorway-lab", &["doorway-core", "doorway-protocol", "doorway-search"]),
-    ("doorway-members", &["doorway-node"]),
+    ("doorway-members", &["doorway-node", "doorway-protocol"]),
     ("doorway-node", &["doorway-core", "doorway-protocol"]),
     ("doorway-page", &["doorway-core", "doorway-lab", "doorway-threads"]),
     ("doorway-protocol", &[]),

@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["test"] => test::all(),
-        ["test", "--one", stage] => test::one(stage),
+        ["test", "--one", stage] => return exit(test::one(stage)),
         ["test", stage] => test::some(stage),
         ["tidy"] => tidy::run(),
         ["fmt"] => test::format(false),
@@ -109,13 +109,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// Report an error of a task.
+fn exit(done: anyhow::Result<ExitCode>) -> ExitCode {
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 /// Are these options of a benchmark?

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Instant;
 
@@ -86,10 +86,38 @@ fn stages() -> impl Iterator<Item = &'static Stage> {
     FIRST.iter().chain(&TESTS).chain(&WITH_OTHERS).chain(&BUILDS).chain(&COMPUTATIONS)
 }
 
-/// How a stage went, as a line of the summary.
+/// How a stage went.
 struct StageResult {
-    failed: bool,
+    verdict: Verdict,
+    /// Its line in the summary.
     line: String,
+}
+
+/// Whether a stage counts as a failure, and if so, whether another run may end otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Success,
+    Failure,
+    /// It did not run, because something is missing, and that is a failure here.
+    MissingTool,
+}
+
+impl Verdict {
+    /// With what the process of a stage ends.
+    fn exit_code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::MissingTool => 3,
+        }
+    }
+
+    /// The verdict of the process of a stage. A process that was killed has no code.
+    fn of_exit_code(code: Option<i32>) -> Self {
+        let all = [Self::Success, Self::MissingTool];
+        let known = all.into_iter().find(|it| code == Some(it.exit_code().into()));
+        known.unwrap_or(Self::Failure)
+    }
 }
 
 /// Run all stages, even after one has failed, and print at the end how each of them went.
@@ -111,10 +139,10 @@ pub(crate) fn all() -> anyhow::Result<()> {
 }
 
 /// Run a stage again, now alone, if it failed. Other programs and leases have deadlines, which they
-/// may miss while the tests take the cores. The summary tells if that was so.
+/// may miss while the tests take the cores. The summary tells if that was so. A tool that is
+/// missing is still missing.
 fn run_alone(stage: &Stage, first: StageResult) -> StageResult {
-    // What was missing is still missing. A stage runs in a process of its own, so its line tells.
-    if !first.failed || first.line.contains("SKIPPED") {
+    if first.verdict != Verdict::Failure {
         return first;
     }
     let second = run(stage);
@@ -129,12 +157,11 @@ pub(crate) fn some(only: &str) -> anyhow::Result<()> {
     summary(&done)
 }
 
-/// Run the one stage with this name.
-pub(crate) fn one(name: &str) -> anyhow::Result<()> {
+/// Run the one stage with this name, in a process that ends with this code.
+pub(crate) fn one(name: &str) -> anyhow::Result<ExitCode> {
     let stage = stages().find(|(its, _)| *its == name);
     let done = run(stage.with_context(|| format!("no stage is called \"{name}\""))?);
-    ensure!(!done.failed, "the stage failed");
-    Ok(())
+    Ok(done.verdict.exit_code().into())
 }
 
 fn summary(done: &[StageResult]) -> anyhow::Result<()> {
@@ -142,7 +169,7 @@ fn summary(done: &[StageResult]) -> anyhow::Result<()> {
     for stage in done {
         println!("{}", stage.line);
     }
-    let failures = done.iter().filter(|stage| stage.failed).count();
+    let failures = done.iter().filter(|stage| stage.verdict != Verdict::Success).count();
     ensure!(failures == 0, "{failures} of {} stages failed", done.len());
     Ok(())
 }
@@ -150,21 +177,24 @@ fn summary(done: &[StageResult]) -> anyhow::Result<()> {
 fn run((name, stage): &Stage) -> StageResult {
     println!("\n== {name}");
     let begin = Instant::now();
-    let (failed, mut word) = match stage() {
-        Ok(Passed) => (false, "ok".to_owned()),
-        Ok(Noted(what)) => (false, format!("ok ({what})")),
-        Ok(Skipped(what)) => (ci(), format!("SKIPPED ({what})")),
-        Ok(Unavailable(what)) => (false, format!("SKIPPED ({what})")),
-        Err(error) => (true, format!("FAILED ({error:#})")),
+    let (verdict, mut word) = match stage() {
+        Ok(Passed) => (Verdict::Success, "ok".to_owned()),
+        Ok(Noted(what)) => (Verdict::Success, format!("ok ({what})")),
+        Ok(Skipped(what)) => {
+            let verdict = if ci() { Verdict::MissingTool } else { Verdict::Success };
+            (verdict, format!("SKIPPED ({what})"))
+        }
+        Ok(Unavailable(what)) => (Verdict::Success, format!("SKIPPED ({what})")),
+        Err(error) => (Verdict::Failure, format!("FAILED ({error:#})")),
     };
     let skipped = fs::read_to_string(skips()).ok().and_then(|lines| skipped_tests(&lines));
     let _ = fs::remove_file(skips()); // The next stage writes its own.
-    if let Some(skipped) = skipped.filter(|_| !failed) {
+    if let Some(skipped) = skipped.filter(|_| verdict == Verdict::Success) {
         word = format!("{word}, SKIPPED ({skipped})");
     }
     let line = format!("{:7.1} s  {name}: {word}", begin.elapsed().as_secs_f64());
     println!("{line}");
-    StageResult { failed, line }
+    StageResult { verdict, line }
 }
 
 /// Which tests were skipped, at least in part, and why. Each line has a test and the reason.
@@ -195,18 +225,19 @@ fn run_apart(name: &str, niceness: u32) -> StageResult {
     let mut stage = Command::new("sh");
     stage.args(words).arg(target().join("debug/xtask")).arg(niceness.to_string()).arg(name);
     let output = programs::hand_over(&mut stage).output();
-    let (succeeded, said) = match output {
-        Ok(output) => {
-            (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
-        }
-        Err(error) => (false, format!("cannot start a process for this stage: {error}")),
+    let (verdict, said) = match output {
+        Ok(output) => (
+            Verdict::of_exit_code(output.status.code()),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        ),
+        Err(error) => (Verdict::Failure, format!("cannot start a process for this stage: {error}")),
     };
     print!("{said}");
     // The line of the summary is the last but for the message of a failure, which may be long.
     let marker = format!(" s  {name}: ");
     let line = said.lines().rfind(|line| line.contains(&marker));
     let line = line.map_or_else(|| format!("      ?{marker}FAILED"), ToOwned::to_owned);
-    StageResult { failed: !succeeded, line }
+    StageResult { verdict, line }
 }
 
 fn passed(_: ()) -> Outcome {
@@ -229,7 +260,29 @@ pub(crate) fn format(check: bool) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::skipped_tests;
+    use super::{Outcome, StageResult, Verdict, run_alone, skipped_tests};
+
+    /// How a second run of a stage ends that would succeed now.
+    fn again(verdict: Verdict, line: &str) -> Verdict {
+        let first = StageResult { verdict, line: line.to_owned() };
+        run_alone(&("a stage of the tests", || Ok(Outcome::Passed)), first).verdict
+    }
+
+    #[test]
+    fn a_failure_is_run_again_whatever_its_text_says() {
+        assert_eq!(again(Verdict::Failure, "FAILED (it printed SKIPPED)"), Verdict::Success);
+        assert_eq!(again(Verdict::MissingTool, "there is no spin"), Verdict::MissingTool);
+    }
+
+    #[test]
+    fn the_code_of_a_process_has_the_verdict_of_its_stage() {
+        for verdict in [Verdict::Success, Verdict::Failure, Verdict::MissingTool] {
+            assert_eq!(Verdict::of_exit_code(Some(verdict.exit_code().into())), verdict);
+        }
+        for other in [None, Some(2), Some(101)] {
+            assert_eq!(Verdict::of_exit_code(other), Verdict::Failure);
+        }
+    }
 
     #[test]
     fn skipped_tests_are_counted_and_listed_by_reason() {

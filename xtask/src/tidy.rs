@@ -39,12 +39,44 @@ const NOT_ALONE: &str = "The same";
 const SKIP_WORD: (&str, &str) = ("SKIP", "PED");
 /// Where tests that cannot run are reported.
 const SKIPS: &str = "crates/doorway-daemon/tests/common/skip.rs";
-/// Names that say nothing about a type: participles, adjectives and pronouns. A type has a noun as
-/// its name.
-const VAGUE_TYPES: [&str; 27] = [
-    "Alone", "Asked", "Current", "Deed", "Desk", "Done", "Fixed", "Found", "Held", "Here", "Inner",
-    "Kept", "Known", "Lost", "Said", "Seen", "Sent", "Shown", "Spoiled", "Stale", "Standing",
-    "Told", "Turn", "Unsure", "Volatile", "What", "Which",
+/// Names that say nothing about a type: participles, adjectives, pronouns and verbs. A type has a
+/// noun as its name, and one that says which waits or words it holds.
+const VAGUE_TYPES: [&str; 35] = [
+    "Alone",
+    "Asked",
+    "Begin",
+    "Current",
+    "Deed",
+    "Desk",
+    "Done",
+    "Escaped",
+    "Fixed",
+    "Found",
+    "Held",
+    "Here",
+    "Inner",
+    "Kept",
+    "Known",
+    "Located",
+    "Lost",
+    "Pending",
+    "Said",
+    "Seen",
+    "Sent",
+    "Shared",
+    "Shown",
+    "Spoiled",
+    "Stale",
+    "Standing",
+    "Told",
+    "Turn",
+    "Unarranged",
+    "Unsure",
+    "Volatile",
+    "Waits",
+    "What",
+    "Which",
+    "Words",
 ];
 /// Where the algorithms are, one file each.
 pub(crate) const ALGORITHMS: &str = "crates/doorway-core/src/algorithms/";

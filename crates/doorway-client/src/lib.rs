@@ -1,7 +1,9 @@
 //! Named locks for programs: a client for the nodes of Doorway, blocking or async.
 //!
-//! A client opens a *session* at a node, and acquires locks by their names. Locks are leases: the
-//! client renews them in the background, and finds out by itself when it has lost one. Linux only.
+//! A client opens a *session* at a node, and acquires locks by their names. Over TCP, or with a
+//! time to live in [`Options`], locks are leases: the client renews them in the background, and
+//! finds out by itself when it has lost one. On a Unix socket without a time to live, a lock is
+//! held until the client releases it or its process ends. Linux only.
 //!
 //! # With an async runtime
 //!

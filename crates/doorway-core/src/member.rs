@@ -12,7 +12,7 @@ pub enum Input<M> {
     Acquire(Mode),
     /// A message has arrived.
     Receive {
-        /// Its sender.
+        /// The sender of the message.
         from: NodeId,
         /// The message.
         message: M,
@@ -58,11 +58,11 @@ pub enum Phase {
 /// panic: the laboratory reports a violation, and a lock service takes the lock out of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breach {
-    /// It entered although no client was waiting.
+    /// The node entered although no client was waiting.
     EnteredUninvited,
-    /// It sent a message to its own node.
+    /// The node sent a message to itself.
     SentToItself,
-    /// It sent a message to a node outside the group.
+    /// The node sent a message to a node outside the group.
     SentToStranger,
 }
 

@@ -108,13 +108,13 @@ impl Canvas {
 
     /// A line of text, standing on its baseline.
     pub(crate) fn text(&mut self, class: &str, (x, y): Point, text: &str) {
-        let (x, y, text) = (Px(x), Px(y), Escaped(text));
+        let (x, y, text) = (Px(x), Px(y), XmlText(text));
         self.add(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>\n"));
     }
 
     /// A line of text followed by a remark in a softer colour.
     pub(crate) fn remarked(&mut self, (x, y): Point, text: &str, remark: &str) {
-        let (x, y, text, remark) = (Px(x), Px(y), Escaped(text), Escaped(remark));
+        let (x, y, text, remark) = (Px(x), Px(y), XmlText(text), XmlText(remark));
         self.add(format_args!(
             "<text class=\"text\" x=\"{x}\" y=\"{y}\">{text}\
              <tspan class=\"soft small\" xml:space=\"preserve\">{remark}</tspan></text>\n"
@@ -123,7 +123,7 @@ impl Canvas {
 
     /// A line of text turned about the middle of its baseline, in degrees clockwise.
     pub(crate) fn turned(&mut self, class: &str, (x, y): Point, degrees: f64, text: &str) {
-        let (x, y, degrees, text) = (Px(x), Px(y), Px(degrees), Escaped(text));
+        let (x, y, degrees, text) = (Px(x), Px(y), Px(degrees), XmlText(text));
         self.add(format_args!(
             "<text class=\"{class} mid\" transform=\"translate({x} {y})rotate({degrees})\">\
              {text}</text>\n"
@@ -133,7 +133,7 @@ impl Canvas {
     /// The whole file: title and description for screen readers, then the drawing.
     pub(crate) fn finish(self, (width, height): Point, title: &str, description: &str) -> String {
         let (width, height) = (Px(width.ceil()), Px(height.ceil()));
-        let (title, description, style) = (Escaped(title), Escaped(description), style());
+        let (title, description, style) = (XmlText(title), XmlText(description), style());
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"doorway\" role=\"img\" \
              width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
@@ -209,9 +209,9 @@ impl Display for Px {
 
 /// Text made safe for XML: special characters are escaped, and those that XML cannot hold are
 /// replaced.
-pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+pub(crate) struct XmlText<'a>(pub(crate) &'a str);
 
-impl Display for Escaped<'_> {
+impl Display for XmlText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
             match c {
@@ -234,7 +234,7 @@ struct Tip<'a>(&'a str);
 
 impl Display for Tip<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "<title>{}</title>", Escaped(self.0)) }
+        if self.0.is_empty() { Ok(()) } else { write!(f, "<title>{}</title>", XmlText(self.0)) }
     }
 }
 
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn text_is_escaped() {
         assert_eq!(
-            Escaped("<a b=\"&\">\u{1}").to_string(),
+            XmlText("<a b=\"&\">\u{1}").to_string(),
             "&lt;a b=&quot;&amp;&quot;&gt;\u{fffd}"
         );
     }

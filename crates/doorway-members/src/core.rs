@@ -59,8 +59,10 @@ impl Engine {
 
     async fn put_through_core(&self, command: Command) -> ReplyBody {
         let limit = self.timings.put();
-        // The sender still has time to try again if there is no turn by then.
-        let Some(_turn) = self.guards.turn(limit / 2).await else { return ReplyBody::NotLeader };
+        // The sender still has time to try again if there is no free slot by then.
+        let Some(_slot) = self.guards.acquire_slot(limit / 2).await else {
+            return ReplyBody::NotLeader;
+        };
         let written = self.guards.limit(limit, self.raft.client_write(command)).await;
         match written {
             Some(Ok(response)) => ReplyBody::Answer(response.data),

@@ -14,10 +14,10 @@ use crate::error::OpenError;
 use crate::guards::{Guards, Switches};
 use crate::health::Health;
 use crate::log::Log;
-use crate::machine::Machine;
 use crate::network::Network;
 use crate::peers::Peers;
 use crate::reconcile;
+use crate::state_machine::StateMachine;
 use crate::timings::Timings;
 use crate::types::{Metrics, Raft};
 
@@ -27,7 +27,7 @@ pub(crate) struct Parts {
     pub(crate) group: String,
     pub(crate) peers: Arc<Peers>,
     pub(crate) log: Log,
-    pub(crate) machine: Machine,
+    pub(crate) machine: StateMachine,
     pub(crate) switches: Switches,
     pub(crate) seed: u64,
 }

@@ -25,7 +25,7 @@
 //!    after the other to its disk, and meanwhile reads no answers and sends no heartbeats. If the
 //!    commands that wait take longer than an election timeout, the followers elect another leader.
 //!    That one gets the same commands, because all members repeat them, and so on for ever. Guard:
-//!    only a few commands are in the core at a time. A command that gets no turn was not tried.
+//!    only a few commands are in the core at a time. A command that gets no slot was not tried.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,12 +57,12 @@ pub(crate) struct Switches {
     /// Guard 5: a call has a time limit.
     pub(crate) limit: bool,
     /// Guard 6: only a few commands are in the core at a time.
-    pub(crate) turns: bool,
+    pub(crate) slots: bool,
 }
 
 /// How many commands may be in the core at a time. Even on a disk that needs a tenth of an election
 /// timeout for each, the leader then hears of its followers in time.
-const TURNS: usize = 4;
+const SLOTS: usize = 4;
 
 impl Default for Switches {
     fn default() -> Self {
@@ -74,7 +74,7 @@ impl Default for Switches {
             election: true,
             message: true,
             limit: true,
-            turns: true,
+            slots: true,
         }
     }
 }
@@ -85,13 +85,13 @@ pub(crate) struct Guards {
     pub(crate) switches: Switches,
     /// Whether this node leads without a quorum.
     lonely: AtomicBool,
-    turns: Semaphore,
+    slots: Semaphore,
 }
 
 impl Guards {
     pub(crate) fn new(switches: Switches) -> Arc<Self> {
-        let turns = if switches.turns { TURNS } else { Semaphore::MAX_PERMITS };
-        Arc::new(Self { switches, lonely: AtomicBool::new(false), turns: Semaphore::new(turns) })
+        let slots = if switches.slots { SLOTS } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self { switches, lonely: AtomicBool::new(false), slots: Semaphore::new(slots) })
     }
 
     /// Whether a member that has voted may vote again (guard 1).
@@ -107,8 +107,8 @@ impl Guards {
 
     /// Wait until a command may go to the core, but no longer than this (guard 6). None: it may
     /// not.
-    pub(crate) async fn turn(&self, limit: Duration) -> Option<SemaphorePermit<'_>> {
-        timeout(limit, self.turns.acquire()).await.ok()?.ok()
+    pub(crate) async fn acquire_slot(&self, limit: Duration) -> Option<SemaphorePermit<'_>> {
+        timeout(limit, self.slots.acquire()).await.ok()?.ok()
     }
 
     /// Wait for a call of openraft no longer than this (guard 5). None: its result is unknown.

@@ -16,7 +16,7 @@ use doorway_node::members::{AuditEntry, AuditLog, GroupState, Record, Seat};
 use crate::disk::{Change, Content, Disk};
 use crate::encoding::{Line, StoredState};
 use crate::error::OpenError;
-use crate::machine::newest;
+use crate::state_machine::newest;
 use crate::types::Peer;
 
 /// By how much the number of the view jumps if not all views of the former group are known.

@@ -20,11 +20,11 @@ use crate::group_store::GroupStore;
 use crate::guards::Switches;
 use crate::health::{self, Health};
 use crate::log::Log;
-use crate::machine::Machine;
 use crate::peers::Peers;
 use crate::rpc::client::Dialer;
 use crate::rpc::frame::{Agreement, FormerGroup, Hello};
 use crate::rpc::serve::serve;
+use crate::state_machine::StateMachine;
 use crate::thread::{in_own_thread, serve_in, start_disk_thread};
 use crate::timings::Timings;
 use crate::writer::{self, Writer};
@@ -65,7 +65,7 @@ pub enum Threads {
 /// The record of a group, replicated by Raft among the voters of the group.
 pub struct RaftStore {
     core: Arc<Core>,
-    machine: Machine,
+    machine: StateMachine,
     writer: Writer,
     runtime: Handle,
 }
@@ -115,7 +115,7 @@ impl RaftStore {
         }
         let seat = content.seat;
         let bond = Arc::new(Bond::new(content.cluster, writer.clone()));
-        let machine = Machine::new(&mut content, writer.clone());
+        let machine = StateMachine::new(&mut content, writer.clone());
         let log = Log::new(&mut content, writer.clone());
         let records = machine.shown().records();
         let lease_ms = records.borrow().as_ref().map_or(lease_ms, |record| record.lease_ms);
@@ -176,7 +176,7 @@ impl RaftStore {
     }
 
     #[cfg(test)]
-    pub(crate) fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &StateMachine {
         &self.machine
     }
 }

@@ -88,7 +88,7 @@ pub struct TlsConfig {
     pub ca: Vec<u8>,
     /// The certificate of this node, issued for `NODE.GROUP.doorway`.
     pub certificate: Vec<u8>,
-    /// Its key.
+    /// The private key of the certificate.
     pub key: Vec<u8>,
 }
 

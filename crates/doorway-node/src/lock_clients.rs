@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{Fence, Name};
 
 use crate::locks::{BusyLock, LostGrant};
@@ -107,17 +108,13 @@ impl fmt::Debug for AnswerMembers {
     }
 }
 
-/// The part of a description that is sent to others, cut at a character boundary.
-pub(crate) fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(CLIENT_BYTES)]
-}
-
 impl NodeShell {
     /// Fill in the descriptions of the clients that have a session.
     pub(crate) fn describe(&self, clients: &mut [ClientReport]) {
         let Some(Describe(describe)) = &self.describe else { return };
         for client in clients.iter_mut().filter(|client| client.session != 0) {
-            client.client = describe(client.session).map(|text| cut(&text).to_owned());
+            client.client =
+                describe(client.session).map(|text| cut(&text, CLIENT_BYTES).to_owned());
         }
     }
 

@@ -199,7 +199,7 @@ impl LockRules {
 /// Whether the members of a group can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Members {
-    /// They are fixed, so rules that do not fit them are mistakes.
+    /// The members are fixed, so rules that do not fit them are mistakes.
     Fixed,
     /// The group agrees on them, so rules have to work for whatever members there are.
     Agreed,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::Name;
+use doorway_protocol::text::cut;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 use crate::link::{MESSAGE_MAX, Versions};
-use crate::lock_clients::cut;
-use crate::messages::{Answer, ClientReport, ClientStatus, Message, Question};
+use crate::messages::{Answer, CLIENT_BYTES, ClientReport, ClientStatus, Message, Question};
 use crate::mode::to_client;
 use crate::net::{Peer, PeerId};
 use crate::shell::{Membership, NodeShell};
-use crate::wait_report::{LockClient, WaitReport, Waiter, Waits};
+use crate::wait_report::{LockClient, WaitGraph, WaitReport, Waiter};
 
 /// How long the other members have to answer.
 const TIMEOUT: Duration = Duration::from_millis(500);
@@ -195,7 +195,7 @@ impl NodeShell {
     /// Find out all that can be known about a lock and the clients that wait for it here.
     pub(crate) async fn why(&self, lock: &Name) -> WaitReport {
         let heard = self.ask_all(lock).await;
-        let mut waits = Waits::default();
+        let mut waits = WaitGraph::default();
         let mut locks = BTreeSet::from([lock.clone()]);
         add_reports(&mut waits, &heard);
         let mut ahead = waits.beyond(lock);
@@ -267,7 +267,7 @@ impl NodeShell {
         holders
     }
 
-    fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &Waits) -> WaitReport {
+    fn report(&self, lock: &Name, heard: &[NodeAnswer], waits: &WaitGraph) -> WaitReport {
         let me = self.me;
         let missing = self.unheard(lock);
         let view = self.view();
@@ -320,7 +320,7 @@ impl NodeShell {
             },
             since: Duration::from_millis(client.since_ms),
             age,
-            client: client.client.as_deref().map(|client| cut(client).to_owned()),
+            client: client.client.as_deref().map(|client| cut(client, CLIENT_BYTES).to_owned()),
             circle: None,
         }
     }
@@ -346,7 +346,7 @@ pub(crate) fn waiter(who: LockClient, place: u32, missing: &[String]) -> Waiter 
     Waiter { session, client, mode, place, since, missing, circle: None }
 }
 
-fn add_reports(waits: &mut Waits, heard: &[NodeAnswer]) {
+fn add_reports(waits: &mut WaitGraph, heard: &[NodeAnswer]) {
     for NodeAnswer { node, clients, .. } in heard {
         for client in clients {
             waits.add(*node, client);

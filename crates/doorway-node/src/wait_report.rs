@@ -45,13 +45,13 @@ pub struct WaitReport {
 pub struct LockClient {
     /// The name of its node.
     pub node: String,
-    /// Its session, if it has one.
+    /// The session of the client, if it has one.
     pub session: Option<u64>,
     /// The description of its session: see [`Config::describe`](crate::Config::describe).
     pub client: Option<String>,
     /// The mode in which it holds the lock, or wants to hold it.
     pub mode: Mode,
-    /// Its fence, if it is inside.
+    /// The fence of the grant, if the client is inside.
     pub fence: Option<Fence>,
     /// How long it had been inside or had waited when its node answered.
     pub since: Duration,
@@ -66,13 +66,13 @@ pub struct LockClient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiter {
-    /// Its session, if it has one.
+    /// The session of the client, if it has one.
     pub session: Option<u64>,
     /// The description of its session, if it has one.
     pub client: Option<String>,
     /// The mode in which it wants to hold the lock.
     pub mode: Mode,
-    /// Its place in the queue of this node, counted from 0.
+    /// The place of the request in the queue of this node, counted from 0.
     pub place: usize,
     /// How long it has waited.
     pub since: Duration,
@@ -90,12 +90,12 @@ pub(crate) type SessionOf = (PeerId, u64);
 
 /// The wait-for graph: which session waits for which, put together from the answers of the nodes.
 #[derive(Debug, Default)]
-pub(crate) struct Waits {
+pub(crate) struct WaitGraph {
     inside: BTreeMap<Name, BTreeSet<SessionOf>>,
     wanted: BTreeMap<SessionOf, BTreeSet<Name>>,
 }
 
-impl Waits {
+impl WaitGraph {
     pub(crate) fn add(&mut self, node: PeerId, client: &ClientReport) {
         let session = (node, client.session);
         if client.session == 0 {
@@ -157,8 +157,8 @@ fn path(
 mod tests {
     use super::*;
 
-    fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> Waits {
-        let mut waits = Waits::default();
+    fn waits(inside: &[(&str, u64)], wanted: &[(u64, &str)]) -> WaitGraph {
+        let mut waits = WaitGraph::default();
         let mut add = |lock: &str, session, status| {
             let lock = Name::new(lock).unwrap();
             let (mode, client) = (doorway_core::Mode::Exclusive, None);

@@ -59,6 +59,7 @@ pub mod recording;
 mod report;
 mod rules;
 mod session;
+pub mod text;
 #[cfg(feature = "clock")]
 mod timer;
 mod versions;

@@ -281,7 +281,7 @@ pub struct SeatReport {
 /// Something that an operator did to a group that agrees on its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// Its number, which grows from entry to entry. The group gives it.
+    /// The number of the entry, which grows from entry to entry. The group gives it.
     pub number: u64,
     /// When, by the clock of the node: RFC 3339, in UTC.
     pub at: String,
@@ -302,13 +302,13 @@ pub struct AuditEntry {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SeatRole {
-    /// It votes, and leads the others.
+    /// The seat votes, and leads the others.
     Leader,
-    /// It votes.
+    /// The seat votes.
     Voter,
-    /// It learns what was decided, and does not vote.
+    /// The seat learns what was decided, and does not vote.
     Learner,
-    /// It takes part. Nobody votes, because the members agree by etcd.
+    /// The seat takes part. Nobody votes, because the members agree by etcd.
     Member,
 }
 
@@ -317,13 +317,13 @@ pub enum SeatRole {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SeatState {
-    /// It is in the view.
+    /// The machine is in the view.
     InView,
-    /// It runs, and waits until it can enter the view.
+    /// The machine runs, and waits until it can enter the view.
     Waiting,
-    /// The reporting node cannot reach it.
+    /// The reporting node cannot reach the machine.
     Away,
-    /// It was removed from the view because it could not reach the others, or because an operator
-    /// removed it. Its lease is not over yet.
+    /// The machine was removed from the view because it could not reach the others, or because an
+    /// operator removed it. Its lease is not over yet.
     Evicted,
 }

@@ -40,7 +40,7 @@ pub enum RuleChange {
     },
     /// A rule has other values than before.
     Changed {
-        /// Its pattern; none if it is the rule for all other names.
+        /// The pattern of the rule; none if it is the rule for all other names.
         names: Option<String>,
         /// The keys with other values.
         keys: Vec<KeyChange>,
@@ -57,9 +57,9 @@ pub enum RuleChange {
 pub struct KeyChange {
     /// The key.
     pub key: String,
-    /// Its value before, if it had one.
+    /// The value of the key before, if it had one.
     pub before: Option<String>,
-    /// Its value now, if it has one.
+    /// The value of the key now, if it has one.
     pub after: Option<String>,
 }
 

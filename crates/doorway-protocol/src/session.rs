@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::report::{
     AuditEntry, LastHolder, LedgerTrouble, LockReport, Locks, MembersReport, NodeStatus, Scope,
 };
+use crate::text::cut;
 use crate::versions::OpeningOnWire;
 use crate::{Fence, Mode, Name, RuleTables};
 
@@ -57,7 +58,7 @@ impl std::fmt::Debug for DirectoryId {
 pub struct NodeIdentity {
     /// The name of the node.
     pub name: String,
-    /// Its data directory.
+    /// The data directory of the node.
     pub directory: DirectoryId,
 }
 
@@ -231,7 +232,7 @@ impl Refusal {
 
 /// Serialize a text, cut to [`Refusal::TEXT`] bytes so that the frame does not become too long.
 fn serialize_cut<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&text[..text.floor_char_boundary(Refusal::TEXT)])
+    serializer.serialize_str(cut(text, Refusal::TEXT))
 }
 
 /// Why a request was refused. New codes are added at the end, because a code's position is its
@@ -395,7 +396,7 @@ pub enum MembersRequest {
     Add {
         /// The name of its node.
         name: String,
-        /// Its address, `host:port`.
+        /// The address of the node, `host:port`.
         address: String,
     },
     /// Remove a machine from the group.
@@ -465,7 +466,7 @@ pub struct GroupBackup {
 pub struct BackupSeat {
     /// The name of its node.
     pub name: String,
-    /// Its address, `host:port`.
+    /// The address of the node, `host:port`.
     pub address: String,
     /// The number of its data directory, in hexadecimal digits.
     pub seat: String,

@@ -164,7 +164,7 @@
 //!   stay for ever.
 //! - [`fair_round`] finds a cycle in which every step that stays possible is taken some time (weak
 //!   fairness).
-//! - [`Waits`] tells how often a waiting process is overtaken.
+//! - [`WaitAnalysis`] tells how often a waiting process is overtaken.
 //!
 //! # Searches that take long
 //!
@@ -201,7 +201,7 @@ pub use model::{ClientEvent, Model, ModelViolation, NOT_FOLLOWED, Successors, Ta
 pub use report::{Outcome, Report};
 pub use search::{End, KeptError, Progress, Scope, Search};
 pub use system::System;
-pub use waits::Waits;
+pub use waits::WaitAnalysis;
 
 /// Search a model for a state or step that it calls broken.
 pub fn search(model: &dyn Model, scope: Scope) -> (End, Progress) {

@@ -6,7 +6,7 @@ use super::model::Tag;
 
 /// How one process may wait.
 #[derive(Debug)]
-pub struct Waits {
+pub struct WaitAnalysis {
     /// The most steps that overtake the process while it waits; `None` if there is no bound.
     pub overtaken: Option<u32>,
     /// The strongly connected sets of states with a cycle, in all of which the process waits.
@@ -16,7 +16,7 @@ pub struct Waits {
 const WITHOUT_END: u32 = u32::MAX;
 const THIS_COMPONENT: u32 = u32::MAX - 1;
 
-impl Waits {
+impl WaitAnalysis {
     /// Analyse a process that waits in the states of `waits` and is overtaken by the steps of
     /// `overtakes`.
     pub fn of(graph: &Graph, waits: impl Fn(u32) -> bool, overtakes: impl Fn(Tag) -> bool) -> Self {

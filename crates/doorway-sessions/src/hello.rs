@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{
     Claim, Claims, ClientInfo, Code, Fence, Life, Mode, Moment, Name, NodeIdentity, Refusal, Reply,
     Scope, SessionId, VERSIONS, Welcome,
 };
 
 use super::event::{EventKind, Opening, Output, ProcessId};
-use super::open::Begin;
+use super::open::NewSession;
 use super::refusals::{drained, gone, refusal, stopping, unnamed};
-use super::session::{Session, UNLIMITED, cut, ttl_ms};
+use super::session::{Session, UNLIMITED, ttl_ms};
 use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
 use crate::secret;
@@ -82,6 +83,10 @@ impl Sessions {
             who.pid = pid; // The process that holds the lock, not the one that asked for it.
         }
         let client = describe(&who, &principal, self.setup.scope).into();
+        let new = |number, secret, ttl, life| {
+            let principal = Arc::clone(&principal);
+            NewSession { number, secret, principal, client, ttl, life, remote, process }
+        };
         let number = match hello.opening {
             doorway_protocol::Opening::Visit => return Ok((version, None)),
             doorway_protocol::Opening::New { ttl_ms, life } => {
@@ -89,8 +94,7 @@ impl Sessions {
                 self.check_lease(ttl_ms, life)?;
                 let ttl = self.ttl(ttl_ms, life, remote, process)?;
                 let number = self.next_session();
-                let begin = Begin { number, secret, principal, client, ttl, life, remote, process };
-                self.open_session(now, begin, out)?;
+                self.open_session(now, new(number, secret, ttl, life), out)?;
                 number
             }
             doorway_protocol::Opening::Resume {
@@ -135,10 +139,7 @@ impl Sessions {
                     }
                     self.check_lease_known()?;
                     let ttl = self.ttl(ttl_ms, life, remote, process)?;
-                    let (number, principal) = (id.0, Arc::clone(&principal));
-                    let begin =
-                        Begin { number, secret, principal, client, ttl, life, remote, process };
-                    self.open_session(now, begin, out)?;
+                    self.open_session(now, new(id.0, secret, ttl, life), out)?;
                 }
                 let reclaimed = self.reclaim(id.0, &held, (node.is_some(), remote), out);
                 let resumed = ResumeClaim { number: id.0, held, waiting, reclaimed };

@@ -16,7 +16,7 @@ use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Output};
 use super::hello::{SHORTEST, describe};
-use super::open::Begin;
+use super::open::NewSession;
 use super::promise::not_covered;
 use super::refusals::{gone, refusal};
 use super::rewrite::SessionChange;
@@ -296,7 +296,7 @@ impl Sessions {
             Some(asked) => self.limited_lease(asked),
             None => self.check_endless().map(|()| UNLIMITED)?,
         };
-        let begin = Begin {
+        let new = NewSession {
             number,
             secret: lease.secret,
             principal: Arc::clone(principal),
@@ -306,7 +306,7 @@ impl Sessions {
             remote: lease.remote,
             process: None,
         };
-        self.open_session(now, begin, out)?;
+        self.open_session(now, new, out)?;
         if let Some(open) = self.open.get_mut(&number) {
             open.key.clone_from(&key);
         }

@@ -24,7 +24,7 @@ pub(super) enum End {
 }
 
 /// How a session begins.
-pub(super) struct Begin {
+pub(super) struct NewSession {
     pub(super) number: u64,
     pub(super) secret: Secret,
     pub(super) principal: Arc<Principal>,
@@ -45,10 +45,10 @@ impl Sessions {
     pub(super) fn open_session(
         &mut self,
         now: Moment,
-        begin: Begin,
+        new: NewSession,
         out: &mut Vec<Output>,
     ) -> Result<(), Refusal> {
-        let session = Session::new(begin, now);
+        let session = Session::new(new, now);
         self.count_session(&session.principal, needs_watch(&session))?;
         self.insert(session, out);
         Ok(())
@@ -118,8 +118,8 @@ impl Sessions {
 }
 
 impl Session {
-    pub(super) fn new(begin: Begin, now: Moment) -> Self {
-        let Begin { number, secret, principal, client, ttl, life, remote, process } = begin;
+    pub(super) fn new(new: NewSession, now: Moment) -> Self {
+        let NewSession { number, secret, principal, client, ttl, life, remote, process } = new;
         Self {
             number,
             secret,

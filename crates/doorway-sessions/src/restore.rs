@@ -12,7 +12,7 @@ use doorway_protocol::{Claim, Fence, Life, Moment, Name};
 
 use super::acquire::{PendingAcquire, Progress};
 use super::event::{Output, ProcessId};
-use super::open::Begin;
+use super::open::NewSession;
 use super::session::{Session, UNLIMITED};
 use super::{Places, Sessions, Stage, allowed};
 use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
@@ -142,7 +142,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) {
         let number = record.number;
-        let begin = Begin {
+        let new = NewSession {
             number,
             secret: record.secret,
             principal: Arc::new(self.known(record)),
@@ -152,7 +152,7 @@ impl Sessions {
             remote: record.remote,
             process: record.pid.map(|pid| ProcessId { pid, started: record.started }),
         };
-        let mut session = Session::new(begin, now);
+        let mut session = Session::new(new, now);
         // A session without a limit lives as long as its process. If the record names no process,
         // the session gets a limit, because otherwise it would never end.
         if session.ttl == UNLIMITED && !session.is_endless() && session.process.is_none() {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{Claim, Fence, Life, Mode, Moment, Name, Secret};
 
 use super::event::{AskId, Connection, ProcessId};
@@ -204,11 +205,6 @@ const UNINFORMED: Duration = Duration::from_secs(10);
 /// A time to live as it stands in messages.
 pub(super) fn ttl_ms(ttl: Duration) -> u32 {
     u32::try_from(ttl.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// As much of a text as fits, in whole characters.
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    &text[..text.floor_char_boundary(most)]
 }
 
 impl GrantRecord {

@@ -15,7 +15,7 @@ use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal
 
 use super::event::{Answer, Connection, LeaseAnswer, LeaseOpening, LeaseTime, Output, StandingAsk};
 use super::hello::describe;
-use super::open::{Begin, End};
+use super::open::{End, NewSession};
 use super::refusals::{refusal, stopping, withdrawn};
 use super::{Sessions, Stage, same_client};
 use crate::principal::Principal;
@@ -63,7 +63,7 @@ impl Sessions {
         let who = ClientInfo { label: opening.label, ..ClientInfo::default() };
         let session = self.next_session();
         let ttl = self.limited_lease(Duration::from_millis(opening.ttl_ms.into()));
-        let begin = Begin {
+        let new = NewSession {
             number: session,
             secret: opening.secret,
             principal: Arc::clone(principal),
@@ -73,7 +73,7 @@ impl Sessions {
             remote: opening.remote,
             process: None,
         };
-        self.open_session(now, begin, out)?;
+        self.open_session(now, new, out)?;
         self.stand(session);
         Ok(LeaseTime { session, ttl })
     }

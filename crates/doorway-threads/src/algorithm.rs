@@ -1,11 +1,11 @@
 //! What an algorithm is: places, registers, and one step function that locks and explorer share.
 
-use crate::{Memory, Place, Shared};
+use crate::{Memory, Place, RegisterArray};
 
 /// The process that takes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number, from 0.
+    /// The number of the process, from 0.
     pub i: usize,
     /// The number of processes.
     pub n: usize,
@@ -43,7 +43,7 @@ pub trait Algorithm: Send + Sync + 'static {
     const INFO: Info;
 
     /// The registers that the processes share.
-    const SHARED: &'static [Shared];
+    const SHARED: &'static [RegisterArray];
 
     /// The place where a process begins.
     fn outside(me: Process) -> Self::At;
@@ -185,20 +185,21 @@ impl Claims {
 pub struct Info {
     /// The name that the commands take.
     pub name: &'static str,
-    /// Its authors and the year of publication; [`Info::year`] reads the year from here.
+    /// The authors of the algorithm and the year of publication; [`Info::year`] reads the year from
+    /// here.
     pub origin: &'static str,
     /// The least number of processes that it serves.
     pub fewest: usize,
     /// The greatest number of processes that it serves.
     pub most: usize,
-    /// Its registers, in words for a table.
+    /// The registers of the algorithm, in words for a table.
     pub registers: &'static str,
     /// What it needs from the processor or the operating system.
     pub primitive: Primitive,
     /// The letters of its fences. Each of them is needed by the memory model of the language.
     pub fences: &'static str,
-    /// Those of its fences that are not needed where writes merely wait in a buffer and keep their
-    /// order (total store order, as on x86). Each of the others is needed there too.
+    /// The letters of the fences that are not needed where writes merely wait in a buffer and keep
+    /// their order (total store order, as on x86). Each of the others is needed there too.
     pub fences_beyond_tso: &'static str,
     /// If its numbers grow without end: the greatest number up to which a check follows them.
     /// Without a bound they wrap around as bytes do.

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 use core::sync::atomic::{AtomicUsize, fence};
 
-use crate::{Algorithm, Memory, Register, Relax, Shared, Word};
+use crate::{Algorithm, Memory, Register, RegisterArray, Relax, Word};
 
 /// The memory ordering of every access. The tests on other memories use them too.
 #[doc(hidden)]
@@ -39,7 +39,7 @@ impl Registers {
     }
 
     /// The registers that are declared, for `n` processes, with their first values.
-    pub(crate) fn declared(shared: &[Shared], n: usize) -> Self {
+    pub(crate) fn declared(shared: &[RegisterArray], n: usize) -> Self {
         let arrays = shared.len();
         let longest = shared.iter().map(|shared| shared.length.of(n)).max().unwrap_or(0);
         let firsts = shared.iter().map(|shared| shared.first).cycle();

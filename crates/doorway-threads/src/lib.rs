@@ -89,7 +89,7 @@ pub use algorithm::{
 };
 #[doc(hidden)]
 pub use atomics::orderings;
-pub use memory::{Array, Length, Memory, Register, Shared, Word};
+pub use memory::{Array, Length, Memory, Register, RegisterArray, Word};
 pub use place::{Place, Section};
 #[cfg(feature = "lock_api")]
 pub use raw_lock::{RawLock, TakenSeat};

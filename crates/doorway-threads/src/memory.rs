@@ -8,7 +8,7 @@ pub type Word = usize;
 pub struct Register {
     /// The declaration of the algorithm that it belongs to, by its position.
     pub array: usize,
-    /// Its index in that array.
+    /// The index of the register in that array.
     pub index: usize,
 }
 
@@ -56,7 +56,7 @@ impl Length {
 
 /// A declaration of registers, all of one name.
 #[derive(Clone, Copy, Debug)]
-pub struct Shared {
+pub struct RegisterArray {
     /// The name, as written in the text of the algorithm.
     pub name: &'static str,
     /// The number of registers.
@@ -128,7 +128,7 @@ macro_rules! shared {
 
         $($crate::shared!(@constant $(#[doc = $about])* $constant $([$($length)+])?);)+
 
-        const SHARED: &[$crate::Shared] = &[$($crate::Shared {
+        const SHARED: &[$crate::RegisterArray] = &[$($crate::RegisterArray {
             name: stringify!($name),
             length: $crate::shared!(@length $([$($length)+])?),
             first: $first,

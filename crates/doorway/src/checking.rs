@@ -148,11 +148,13 @@ pub(crate) fn resume(
         KeptError::Io(error) => {
             anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
         }
-        error => Usage(format!(
-            "cannot go on with {shown}: {error}; give the options of the first run, or remove the \
-             file"
-        ))
-        .into(),
+        error => {
+            let remedy = match error {
+                KeptError::Format(_) => "remove the file to search from the beginning",
+                _ => "give the options of the first run, or remove the file",
+            };
+            Usage(format!("cannot go on with {shown}: {error}; {remedy}")).into()
+        }
     })
 }
 

@@ -21,7 +21,9 @@ not end in time, and *unviable* if it does not compile. A *survivor* is a mutant
 tell from the original, for the reason given below. The fingerprint is that of the code without its
 comments. The last column says whether the code has changed since the module was tried; then the
 row is about code that is gone. A module without a row has not been tried yet.
+";
 
+const TABLE: &str = "
 | module | mutants | caught | too slow | unviable | survivors | fingerprint | code |
 |---|--:|--:|--:|--:|--:|---|---|
 ";
@@ -89,6 +91,8 @@ impl Summary {
         let mut lines: Vec<String> = self.0.iter().map(|row| row.line(modules)).collect();
         let current = |row: &&Row| modules.iter().any(|module| row.is_about(module));
         let current: Vec<&Row> = self.0.iter().filter(current).collect();
+        let (tried, changed) = (self.0.len(), self.0.len() - current.len());
+        let share = format!("Rows about code that has changed since: {changed} of {tried}.");
         let sum = |at: usize| current.iter().map(|row| row.counts[at]).sum::<usize>().to_string();
         lines.push(format!(
             "| all but those that have changed | {} | | |",
@@ -104,7 +108,7 @@ impl Summary {
             let Survivor { mutation, code, reason, .. } = survivor;
             lines.push(format!("- `{mutation}`, at `{code}`: {reason}"));
         }
-        format!("{HEAD}{}\n", lines.join("\n"))
+        format!("{HEAD}\n{share}\n{TABLE}{}\n", lines.join("\n"))
     }
 }
 
@@ -134,6 +138,10 @@ mod tests {
         let text = Summary(rows).text(&modules, &listed);
         let table = "| `b` | 7 | 4 | 1 | 1 | 1 | f | changed |\n| all but those that have changed | 7 | 4 | 1 | 1 | 1 | | |\n";
         assert!(text.contains(table), "{text}");
+        assert!(
+            text.contains("\n\nRows about code that has changed since: 1 of 2.\n\n| module"),
+            "{text}"
+        );
         let current = format!("| {} |  |\n", modules[0].code_fingerprint());
         assert!(text.contains(&current), "{text}");
         let bullet = "\n### a.rs\n\n- `replace || with &&`, at `|| b`: They are the same.\n";

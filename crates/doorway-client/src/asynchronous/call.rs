@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 use doorway_protocol::{Moment, Name, Refusal};
 
 use crate::machine::SessionMachine;
-use crate::session::{Outcome, Shared};
+use crate::session::{Outcome, SharedSession};
 
 /// The answer to a request. Dropping it before the answer has come withdraws the request.
 pub(super) struct Call<'a> {
-    shared: &'a Shared,
+    shared: &'a SharedSession,
     number: u64,
     /// The lock that the request asks for, if it asks for one.
     pub(super) acquires: Option<Name>,
@@ -22,7 +22,7 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// Make a request.
     pub(super) fn new(
-        shared: &'a Shared,
+        shared: &'a SharedSession,
         make: impl FnOnce(&mut SessionMachine, Moment) -> u64,
     ) -> Self {
         let mut session = shared.lock();
@@ -37,7 +37,7 @@ impl<'a> Call<'a> {
     }
 
     /// A call that is refused without a request.
-    pub(super) fn refused(shared: &'a Shared, refusal: Refusal) -> Self {
+    pub(super) fn refused(shared: &'a SharedSession, refusal: Refusal) -> Self {
         Self { shared, number: 0, acquires: None, refused: Some(refusal), over: true }
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Failures, LostGrant, ReleaseError};
 use crate::grant::{Grant, HeldLock};
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
-use crate::session::{Handle, LossNotifier, Node, Session, Shared};
+use crate::session::{Handle, LossNotifier, Node, Session, SharedSession};
 
 /// A session at a node, for tasks of a tokio runtime.
 ///
@@ -48,7 +48,7 @@ impl Client {
         let kicked = Arc::new(Notify::new());
         let kick = Arc::clone(&kicked);
         let session = Session::new(&endpoints, options, Box::new(move || kick.notify_one()))?;
-        let shared = Arc::new(Shared::new(options, session));
+        let shared = Arc::new(SharedSession::new(options, session));
         let mut driver = Driver::new(Arc::clone(&shared), kicked).map_err(unreachable)?;
         let each = options.patience / u32::try_from(endpoints.count()).unwrap_or(u32::MAX);
         let mut failures = Failures::default();

@@ -14,14 +14,14 @@ use tokio::task::JoinHandle;
 
 use crate::endpoint::Stream;
 use crate::error::Error;
-use crate::session::Shared;
+use crate::session::SharedSession;
 
 /// A connection that the reactor watches.
 type WatchedStream = AsyncFd<Arc<Stream>>;
 
 /// The background task of a client.
 pub(super) struct Driver {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSession>,
     kicked: Arc<Notify>,
     stream: Option<WatchedStream>,
     /// The connection once more, watched for writing, and only while something could not be sent. A
@@ -71,7 +71,7 @@ fn watch<T: AsRawFd>(what: T, interest: Interest) -> io::Result<AsyncFd<T>> {
 }
 
 impl Driver {
-    pub(super) fn new(shared: Arc<Shared>, kicked: Arc<Notify>) -> io::Result<Self> {
+    pub(super) fn new(shared: Arc<SharedSession>, kicked: Arc<Notify>) -> io::Result<Self> {
         let timer = watch(Timer::new()?, Interest::READABLE)?;
         let (set, stream, blocked, attempt) = (Moment::NEVER, None, None, None);
         Ok(Self { shared, kicked, stream, blocked, timer, set, attempt })

@@ -21,7 +21,7 @@ use crate::error::{Error, Failures, LostGrant, ReleaseError};
 use crate::grant::HeldLock;
 use crate::machine::{SessionMachine, State};
 use crate::options::Options;
-use crate::session::{Handle, LossNotifier, Node, Outcome, Session, Shared};
+use crate::session::{Handle, LossNotifier, Node, Outcome, Session, SharedSession};
 
 /// A session at a node, for threads that wait.
 ///
@@ -46,7 +46,7 @@ impl Client {
         let kick = Arc::new(event().map_err(unreachable)?);
         let kicks = Arc::clone(&kick);
         let session = Session::new(&endpoints, options, Box::new(move || wake(&kicks)))?;
-        let shared = Arc::new(Shared::new(options, session));
+        let shared = Arc::new(SharedSession::new(options, session));
         let each = options.patience / u32::try_from(endpoints.count()).unwrap_or(u32::MAX);
         let mut failures = Failures::default();
         while let Err(error) = greet(&shared, each) {
@@ -188,7 +188,7 @@ impl Client {
 }
 
 /// Connect to the next endpoint, and wait for the welcome of the node.
-fn greet(shared: &Shared, patience: Duration) -> Result<(), Error> {
+fn greet(shared: &SharedSession, patience: Duration) -> Result<(), Error> {
     let mut session = shared.lock();
     let endpoint = session.route.endpoint().clone();
     let unreachable = |why| Error::Unreachable { endpoint: endpoint.clone(), why };

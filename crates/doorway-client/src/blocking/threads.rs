@@ -12,14 +12,14 @@ use rustix::net::RecvFlags;
 
 use crate::endpoint::Stream;
 use crate::machine::SessionMachine;
-use crate::session::{Outcome, Session, Shared};
+use crate::session::{Outcome, Session, SharedSession};
 
 /// What the threads of one client share.
 ///
 /// At most one thread reads from the connection at a time: a caller that waits for its answer, or
 /// the background thread if no caller waits.
 pub(super) struct Threads {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedSession>,
     /// Wakes the background thread.
     pub(super) kick: Arc<OwnedFd>,
     /// Wakes the caller that reads.
@@ -27,7 +27,7 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(shared: Arc<Shared>, kick: Arc<OwnedFd>) -> io::Result<Self> {
+    pub(super) fn new(shared: Arc<SharedSession>, kick: Arc<OwnedFd>) -> io::Result<Self> {
         Ok(Self { shared, kick, nudge: event()? })
     }
 

@@ -48,6 +48,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{
     Claim, Claims, ClientInfo, Code, Fence, Frames, Hello, Life, MAGIC, Moment, Name, Opening,
     Refusal, Request, VERSIONS, put,
@@ -57,7 +58,7 @@ pub use self::event::{Answer, Event};
 use self::kept::KeptLock;
 use self::lease::OpenSession;
 pub use self::lease::State;
-use self::pending::Pending;
+use self::pending::PendingRequest;
 
 /// The TTL that asks for none: the session lives as long as the processes that have its connection.
 /// A lease ([`Life::Lease`]) holds its lock until that is released or broken.
@@ -119,7 +120,7 @@ pub struct SessionMachine {
     /// The version of the protocol that the node speaks with us.
     version: u16,
     /// The requests that have no answer yet, by number.
-    pending: BTreeMap<u64, Pending>,
+    pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
     /// Since when no node has welcomed us; none while a node talks to us.
     unreachable_since: Option<Moment>,
@@ -230,11 +231,9 @@ impl SessionMachine {
 
     /// A machine whose session is still to be opened.
     pub fn new(mut setup: Setup, now: Moment) -> Self {
-        truncate(&mut setup.who.label, Self::TEXT);
-        truncate(&mut setup.who.host, Self::TEXT);
-        if let Some(token) = &mut setup.token {
-            truncate(token, Self::TOKEN);
-        }
+        setup.who.label.truncate(cut(&setup.who.label, Self::TEXT).len());
+        setup.who.host.truncate(cut(&setup.who.host, Self::TEXT).len());
+        setup.token = setup.token.map(|token| cut(&token, Self::TOKEN).to_owned());
         Self {
             setup,
             phase: Phase::Disconnected,
@@ -482,7 +481,7 @@ impl SessionMachine {
         let inside = self.grants.iter().map(|((_, lock), grant)| grant.claim(lock, grant.base));
         let held: Vec<_> = inside.chain(leaving).collect();
         let acquires = self.pending.values().filter(|pending| pending.is_acquire());
-        let waiting: Vec<_> = acquires.map(Pending::number).collect();
+        let waiting: Vec<_> = acquires.map(PendingRequest::number).collect();
         let (mut held, mut waiting) = (held.chunks(Claims::MAX), waiting.chunks(Claims::MAX));
         let mut pages = VecDeque::new();
         loop {
@@ -544,9 +543,4 @@ impl SessionMachine {
 /// Whole milliseconds, as the protocol counts them.
 fn millis(span: Duration) -> u32 {
     u32::try_from(span.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// Cut a text so that it has at most `max` bytes.
-fn truncate(text: &mut String, max: usize) {
-    text.truncate(text.floor_char_boundary(max));
 }

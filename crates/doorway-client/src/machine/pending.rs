@@ -10,7 +10,7 @@ use super::{Event, Grant, Phase, SessionMachine};
 
 /// A request that has no answer yet.
 #[derive(Clone, Debug, Hash)]
-pub(super) struct Pending {
+pub(super) struct PendingRequest {
     pub(super) request: Request,
     /// When the request was made.
     pub(super) since: Moment,
@@ -32,13 +32,13 @@ pub(super) struct Pending {
 pub(super) enum Interest {
     /// An event reports it.
     Reported,
-    /// It is ignored.
+    /// The answer is ignored.
     Ignored,
     /// The request was withdrawn: the answer is ignored, and a grant is released.
     Withdrawn,
 }
 
-impl Pending {
+impl PendingRequest {
     pub(super) fn is_reported(&self) -> bool {
         self.interest == Interest::Reported
     }
@@ -154,7 +154,7 @@ impl SessionMachine {
         if self.may_send() {
             self.write(&request);
         }
-        let mut pending = Pending {
+        let mut pending = PendingRequest {
             request,
             since: now,
             until: Moment::NEVER,
@@ -186,7 +186,8 @@ impl SessionMachine {
 
     /// May the machine refuse this request by itself, without the node, at some time?
     pub(crate) fn may_be_refused(&self, number: u64) -> bool {
-        let overdue = |one: &Pending| one.overdue_at(self.unreachable_since, self.setup.patience);
+        let overdue =
+            |one: &PendingRequest| one.overdue_at(self.unreachable_since, self.setup.patience);
         self.pending.get(&number).is_some_and(|one| overdue(one) != Moment::NEVER)
     }
 
@@ -224,7 +225,7 @@ impl SessionMachine {
     }
 
     /// Take the request with this number, which the node has answered.
-    pub(super) fn answered(&mut self, number: u64) -> Option<Pending> {
+    pub(super) fn answered(&mut self, number: u64) -> Option<PendingRequest> {
         self.prove(number);
         let pending = self.pending.remove(&number)?;
         self.acquiring -= usize::from(pending.is_acquire());
@@ -242,7 +243,7 @@ impl SessionMachine {
     /// lost or found.
     pub(super) fn recount(&mut self) {
         let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
-        let overdue = |pending: &Pending| pending.overdue_at(unreachable_since, patience);
+        let overdue = |pending: &PendingRequest| pending.overdue_at(unreachable_since, patience);
         self.overdue = self.pending.values().map(overdue).min().unwrap_or(Moment::NEVER);
         self.acquiring = self.pending.values().filter(|pending| pending.is_acquire()).count();
     }
@@ -255,7 +256,7 @@ impl SessionMachine {
         let (unreachable_since, patience) = (self.unreachable_since, self.setup.patience);
         let late =
             self.pending.values().filter(|one| one.overdue_at(unreachable_since, patience) <= now);
-        let late: Vec<u64> = late.map(Pending::number).collect();
+        let late: Vec<u64> = late.map(PendingRequest::number).collect();
         for number in late {
             let refusal = match unreachable_since {
                 None => Refusal {
@@ -275,7 +276,7 @@ impl SessionMachine {
     }
 
     /// The first request that should have its answer soon, if an event reports it.
-    pub(super) fn first_at_once(&self) -> Option<&Pending> {
+    pub(super) fn first_at_once(&self) -> Option<&PendingRequest> {
         self.pending.values().find(|one| one.is_reported() && one.is_answered_at_once())
     }
 

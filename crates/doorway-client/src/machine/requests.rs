@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{Ask, Fence, MembersRequest, Moment, Name, Request, put};
 
 use super::pending::Interest;
@@ -151,9 +152,8 @@ impl SessionMachine {
 
     /// Ask for a page of the locks whose names begin with `prefix`, after the lock `after`.
     pub fn list(&mut self, now: Moment, prefix: &str, after: Option<&Name>) -> u64 {
-        let mut prefix = prefix.to_owned();
         // Names are shorter than this, so a prefix that is cut still matches none.
-        super::truncate(&mut prefix, Self::TEXT);
+        let prefix = cut(prefix, Self::TEXT).to_owned();
         let after = after.cloned();
         self.ask(now, |number| Request::List { number, prefix, after })
     }

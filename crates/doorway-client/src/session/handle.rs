@@ -5,12 +5,12 @@ use std::sync::{Arc, MutexGuard};
 
 use doorway_protocol::{Ask, Code, Fence, Life, Moment, Name, Refusal};
 
-use super::{Session, Shared};
+use super::{Session, SharedSession};
 use crate::options::Options;
 
 /// Ends the session when no copy of the client and no grant is left.
 pub(crate) struct Handle {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedSession>,
     life: Life,
     /// Whether the session keeps locks until somebody else wants them.
     keeps: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>, options: &Options) -> Self {
+    pub(crate) fn new(shared: Arc<SharedSession>, options: &Options) -> Self {
         let Options { life, keep: keeps, .. } = *options;
         Self { shared, life, keeps, process: std::process::id() }
     }

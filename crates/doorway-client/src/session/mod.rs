@@ -6,7 +6,7 @@ mod grants;
 mod handle;
 mod loss_notifier;
 mod outcome;
-mod shared;
+mod shared_session;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use doorway_protocol::{Code, Fence, Moment, Name, Refusal, Scope, SessionId};
 pub(crate) use self::handle::Handle;
 pub(crate) use self::loss_notifier::LossNotifier;
 pub(crate) use self::outcome::Outcome;
-pub(crate) use self::shared::Shared;
+pub(crate) use self::shared_session::SharedSession;
 
 use crate::endpoint::{Endpoint, Stream, reconnect};
 use crate::endpoints::Endpoints;

@@ -60,13 +60,13 @@ impl Algorithm for Central {
 
     const INFO: Info = Info {
         name: "central",
-        summary: "node 1 decides who enters",
+        summary: "one node, the coordinator, decides who enters",
         paper: "Tanenbaum & van Steen, Distributed Systems: Principles and Paradigms, chapter 5",
         year: 2002,
         kind: Kind::Central,
         served: true,
         messages: Claim {
-            least: Formula { text: "0 for node 1", of: |_| 0.0 },
+            least: Formula { text: "0 for the coordinator", of: |_| 0.0 },
             most: Formula { text: "3", of: |group| if group.size() > 1 { 3.0 } else { 0.0 } },
             per: Per::Entry,
             light: Some(COST),

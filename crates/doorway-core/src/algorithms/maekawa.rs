@@ -102,7 +102,7 @@ pub enum Message {
     Failed,
     /// An older request waits: will yours, of this number, succeed?
     Inquire(u64),
-    /// It will not succeed now: take your lock back.
+    /// The request of the receiver will not succeed now: take your lock back.
     Relinquish,
     /// I have left.
     Release,

@@ -45,9 +45,9 @@ pub enum Message<M> {
 /// How far a node is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Stage<A> {
-    /// It knows of no token.
+    /// The node knows of no token.
     Passing(RicartAgrawala),
-    /// It knows which node made the token.
+    /// The node knows which node made the token.
     Begun(NodeId, A),
 }
 

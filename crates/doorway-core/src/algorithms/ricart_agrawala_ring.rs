@@ -56,11 +56,12 @@ pub enum Message {
 enum Own {
     /// There is none.
     Absent,
-    /// It travels, and our client waits for it.
+    /// The request travels, and our client waits for it.
     Travels(u64),
-    /// It has come home, and our client is inside.
+    /// The request has come home, and our client is inside.
     Home,
-    /// It travels, but our client gave it up. The flag says whether the client has asked again.
+    /// The request travels, but our client gave it up. The flag says whether the client has asked
+    /// again.
     GivenUp(u64, bool),
 }
 

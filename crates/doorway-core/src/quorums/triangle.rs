@@ -14,9 +14,10 @@ use crate::{GroupError, NodeId};
 /// Which of its two lines is a node's quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// Its column, and the row that ends above the top of the column. Node 1 has the highest load.
+    /// The column of the node, and the row that ends above the top of the column. Node 1 has the
+    /// highest load.
     First,
-    /// Its row, and the column to the right of it. Node 1 has the lowest load.
+    /// The row of the node, and the column to the right of it. Node 1 has the lowest load.
     Second,
     /// The first and the second in turn: in a full triangle, all nodes have the same load.
     Both,

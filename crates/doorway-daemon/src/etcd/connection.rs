@@ -30,7 +30,7 @@ use super::messages::{
 use super::reflection::{self, ServerReflectionRequest};
 use super::status::{Code, Status};
 use super::wire::{EnumField, Message};
-use super::{Shared, gateway};
+use super::{EtcdContext, gateway};
 use crate::http::{self, Problem};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
@@ -70,7 +70,7 @@ static TROUBLE: LogLimit = LogLimit::new();
 
 /// A connection, and the client that it belongs to as far as the connection proves it.
 pub(super) struct Connection {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EtcdContext>,
     principal: Option<Arc<Principal>>,
     remote: bool,
     connected: OpenConnection,
@@ -78,7 +78,7 @@ pub(super) struct Connection {
 }
 
 /// Serve a connection.
-pub(super) async fn serve(shared: Arc<Shared>, mut stream: BufferedStream, peer: Peer) {
+pub(super) async fn serve(shared: Arc<EtcdContext>, mut stream: BufferedStream, peer: Peer) {
     let connected = match stream.entry() {
         Some(Ok(connected)) => connected,
         // There is no way to tell a client of HTTP/2 why its connection is refused before its call.

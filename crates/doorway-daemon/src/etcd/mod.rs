@@ -43,7 +43,7 @@ use calls::Identity;
 use routes::Routes;
 
 /// What all connections share.
-struct Shared {
+struct EtcdContext {
     routes: Arc<Routes>,
     doors: Doors,
     identity: Identity,
@@ -56,6 +56,7 @@ pub fn door(service: &Service, doors: &Doors) -> EtcdDoor {
         cluster_id: ids::hash(service.node().group()),
         member_id: ids::hash(service.node().name()),
     };
-    let shared = Arc::new(Shared { routes: Routes::new(service), doors: doors.clone(), identity });
+    let shared =
+        Arc::new(EtcdContext { routes: Routes::new(service), doors: doors.clone(), identity });
     Arc::new(move |stream, peer| Box::pin(connection::serve(Arc::clone(&shared), stream, peer)))
 }

@@ -29,25 +29,25 @@ use crate::settings::Settings;
 
 /// The state that all routes share.
 #[derive(Clone)]
-pub(crate) struct Api(Arc<Shared>);
+pub(crate) struct Api(Arc<ApiContext>);
 
-pub(crate) struct Shared {
+pub(crate) struct ApiContext {
     pub(crate) service: Service,
     pub(crate) gate: Gate,
     pub(crate) metrics: Metrics,
 }
 
 impl Deref for Api {
-    type Target = Shared;
+    type Target = ApiContext;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &ApiContext {
         &self.0
     }
 }
 
 /// The routes of a service.
 pub(crate) fn router(service: &Service, settings: &Settings, doors: &Doors) -> Router {
-    let api = Api(Arc::new(Shared {
+    let api = Api(Arc::new(ApiContext {
         service: service.clone(),
         gate: Gate::new(settings, doors),
         metrics: Metrics::new(service, doors.certificates.clone()),

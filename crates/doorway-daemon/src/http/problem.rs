@@ -3,6 +3,7 @@
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use doorway_protocol::text::cut;
 use doorway_protocol::{Code, Refusal};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -60,8 +61,7 @@ impl Problem {
             Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
             Kind::Unavailable | Kind::Broken => StatusCode::SERVICE_UNAVAILABLE,
         };
-        let mut text = text.into();
-        text.truncate(text.floor_char_boundary(TOLD));
+        let text = cut(&text.into(), TOLD).to_owned();
         Self { code, text, status }
     }
 

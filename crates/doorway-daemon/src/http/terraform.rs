@@ -8,6 +8,7 @@
 use axum::extract::{Extension, State};
 use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use doorway_protocol::text::cut;
 use doorway_protocol::{Ask, Code, Fence, Holder, LockReport, Mode, Name, Wait};
 use doorway_sessions::principal::Right;
 use doorway_sessions::{Answer, Call, LeaseAsk, allowed};
@@ -89,10 +90,7 @@ impl TerraformLock {
     /// The lock in the description of a session. A description that is too long is cut at its end,
     /// where the least important field is.
     fn label(&self) -> String {
-        let part = |text: &str, most| {
-            let part = &text[..text.floor_char_boundary(most)];
-            part.replace([',', '(', ')'], " ")
-        };
+        let part = |text: &str, most| cut(text, most).replace([',', '(', ')'], " ");
         format!(
             "{MARK}{}, {}, {}, {}, {}",
             self.id,

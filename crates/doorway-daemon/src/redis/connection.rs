@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::command::{Command, Credentials, Hello, command};
 use super::locks::Locks;
 use super::resp::{self, FRAME, Reply, Version};
-use super::{LAST_WORDS, Shared, refuse};
+use super::{LAST_WORDS, RedisContext, refuse};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
 use crate::native::HELLO;
@@ -45,7 +45,7 @@ const REDIS: &str = "7.0.0";
 static TROUBLE: LogLimit = LogLimit::new();
 
 /// Serve a connection.
-pub(super) async fn serve(shared: Arc<Shared>, mut stream: BufferedStream, peer: Peer) {
+pub(super) async fn serve(shared: Arc<RedisContext>, mut stream: BufferedStream, peer: Peer) {
     let connected = match stream.entry() {
         Some(Ok(connected)) => connected,
         Some(Err(turned)) => return refuse(stream, &turned.refusal.text).await,
@@ -224,7 +224,7 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> bo
 
 /// The client of a connection.
 struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<RedisContext>,
     connected: OpenConnection,
     remote: bool,
     from: Option<IpAddr>,

@@ -33,7 +33,7 @@ use script::Scripts;
 const LAST_WORDS: Duration = Duration::from_millis(400);
 
 /// What all connections share.
-struct Shared {
+struct RedisContext {
     service: Service,
     doors: Doors,
     scripts: Scripts,
@@ -43,7 +43,7 @@ struct Shared {
 /// `doors`.
 pub fn door(service: &Service, doors: &Doors) -> RedisDoor {
     let (service, doors) = (service.clone(), doors.clone());
-    let shared = Arc::new(Shared { service, doors, scripts: Scripts::default() });
+    let shared = Arc::new(RedisContext { service, doors, scripts: Scripts::default() });
     Arc::new(move |stream, peer| Box::pin(connection::serve(Arc::clone(&shared), stream, peer)))
 }
 

@@ -4,6 +4,7 @@
 //! A request is an array of bulk strings. All limits are checked before anything is stored, so a
 //! client that sends nonsense costs no memory beyond its own buffer.
 
+use doorway_protocol::text::cut;
 use doorway_protocol::{Code, Refusal};
 
 /// How many bytes a request may have.
@@ -152,7 +153,7 @@ pub(super) fn write(reply: &Reply, version: Version, out: &mut Vec<u8>) {
     match reply {
         Reply::Simple(text) => line(b'+', text, out),
         Reply::Error(text) => {
-            let told = &text[..text.floor_char_boundary(TOLD)];
+            let told = cut(text, TOLD);
             // A line end inside would be the end of the error.
             let clean: String =
                 told.chars().map(|c| if c.is_control() { '?' } else { c }).collect();

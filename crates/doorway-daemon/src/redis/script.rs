@@ -125,27 +125,27 @@ static FORMS: LazyLock<BTreeMap<String, Shape>> = LazyLock::new(|| {
     all.filter_map(|(text, shape)| Some((normal_form(text.as_bytes())?, shape))).collect()
 });
 
-/// How many words the normal form of a script may have; those of the table have fewer.
-const WORDS: usize = 400;
+/// How many tokens the normal form of a script may have; those of the table have fewer.
+const MAX_TOKENS: usize = 400;
 
 /// Find out what a script does; `None` if Doorway does not know it.
 pub(super) fn shape(text: &[u8]) -> Option<Shape> {
     FORMS.get(&normal_form(text)?).copied()
 }
 
-/// Bring a script into its normal form: single spaces between words, no comments, text in lower
+/// Bring a script into its normal form: single spaces between tokens, no comments, text in lower
 /// case and double quotes, variables numbered in the order of their declarations, and variables
 /// that are only another name of a key or an argument replaced by it. `None` if it is not Lua, or
 /// too long for any known script.
 fn normal_form(text: &[u8]) -> Option<String> {
-    let words = words(std::str::from_utf8(text).ok()?)?;
+    let tokens = tokenize(std::str::from_utf8(text).ok()?)?;
     let mut form: Vec<&str> = Vec::new();
     // What stands for each variable, the newest last.
     let mut names: Vec<(&str, &[&str])> = Vec::new();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let (mut at, mut numbered) = (0, 0);
-    while let Some(word) = words.get(at) {
-        if let ["local", name, "=", rest @ ..] = &words[at..]
+    while let Some(word) = tokens.get(at) {
+        if let ["local", name, "=", rest @ ..] = &tokens[at..]
             && let Some(place) = argument(rest)
         {
             if GIVEN.contains(name) {
@@ -159,7 +159,7 @@ fn normal_form(text: &[u8]) -> Option<String> {
         form.push(word);
         if matches!(*word, "local" | "for") {
             // The names that are declared here.
-            while let Some(name) = words.get(at).filter(|name| is_name(name)) {
+            while let Some(name) = tokens.get(at).filter(|name| is_name(name)) {
                 if GIVEN.contains(name) {
                     return None;
                 }
@@ -167,7 +167,7 @@ fn normal_form(text: &[u8]) -> Option<String> {
                 numbered += 1;
                 form.push(NUMBERED[numbered - 1]);
                 at += 1;
-                if words.get(at) != Some(&",") {
+                if tokens.get(at) != Some(&",") {
                     break;
                 }
                 form.push(",");
@@ -181,7 +181,7 @@ fn normal_form(text: &[u8]) -> Option<String> {
             form.pop();
             form.extend_from_slice(stands);
         }
-        if form.len() > WORDS {
+        if form.len() > MAX_TOKENS {
             return None;
         }
     }
@@ -195,13 +195,13 @@ const NUMBERED: [&str; 12] =
 /// What Redis gives a script. A script that gives one of these names to something else is unknown.
 const GIVEN: [&str; 4] = ["KEYS", "ARGV", "redis", "ipairs"];
 
-/// A key or an argument at the beginning of these words, if it is a whole expression.
-fn argument<'a>(words: &'a [&'a str]) -> Option<&'a [&'a str]> {
-    let place = words.get(..4)?;
+/// A key or an argument at the beginning of these tokens, if it is a whole expression.
+fn argument<'a>(tokens: &'a [&'a str]) -> Option<&'a [&'a str]> {
+    let place = tokens.get(..4)?;
     let is_place = matches!(place, ["KEYS" | "ARGV", "[", number, "]"]
         if number.bytes().all(|byte| byte.is_ascii_digit()));
-    // Only a word or the end may follow; `and` and `or` would continue the expression.
-    let ends = words.get(4).is_none_or(|next| is_name(next) && !matches!(*next, "and" | "or"));
+    // Only a name or the end may follow; `and` and `or` would continue the expression.
+    let ends = tokens.get(4).is_none_or(|next| is_name(next) && !matches!(*next, "and" | "or"));
     (is_place && ends).then_some(place)
 }
 
@@ -209,13 +209,13 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// The words of a script: names, numbers, texts in double quotes, and signs. `None` if it has
+/// Split a script into tokens: names, numbers, texts in double quotes, and signs. `None` if it has
 /// something that no known script has, such as an escape or a long string.
-fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
+fn tokenize(text: &str) -> Option<Vec<String>> {
+    let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        if words.len() > WORDS {
+        if tokens.len() > MAX_TOKENS {
             return None;
         }
         let length = match first {
@@ -239,7 +239,7 @@ fn words(text: &str) -> Option<Vec<String>> {
                 if inside.contains(['\\', '"', '\'', '\n']) {
                     return None;
                 }
-                words.push(format!("\"{}\"", inside.to_ascii_lowercase()));
+                tokens.push(format!("\"{}\"", inside.to_ascii_lowercase()));
                 rest = &rest[end + 2..];
                 continue;
             }
@@ -250,10 +250,10 @@ fn words(text: &str) -> Option<Vec<String>> {
             _ if first.is_ascii_punctuation() => 1,
             _ => return None,
         };
-        words.push(rest[..length].to_owned());
+        tokens.push(rest[..length].to_owned());
         rest = &rest[length..];
     }
-    Some(words)
+    Some(tokens)
 }
 
 /// How many scripts are remembered by their SHA-1.

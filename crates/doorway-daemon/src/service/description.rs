@@ -6,7 +6,7 @@ use doorway_sessions::ProcessId;
 
 use super::process;
 
-/// The description of a client, for people who ask who holds a lock.
+/// How reports name the client of a session, and whether its process has ended since.
 #[derive(Clone, Debug)]
 pub(super) struct Description {
     /// What the client said of itself when it opened its session, with the number of its process.

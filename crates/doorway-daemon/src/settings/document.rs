@@ -21,7 +21,7 @@ pub(super) struct Diagnostics {
 
 /// A value and its line; a default has none.
 #[derive(Clone, Debug)]
-pub(super) struct Located<T> {
+pub(super) struct SourceValue<T> {
     pub(super) line: Option<usize>,
     pub(super) value: T,
 }
@@ -123,9 +123,9 @@ impl<'a, 't> Section<'a, 't> {
         wanted: &str,
         read: impl FnOnce(&'a DeValue<'t>) -> Option<T>,
         default: impl FnOnce(&'static str) -> Option<T>,
-    ) -> Option<Located<T>> {
+    ) -> Option<SourceValue<T>> {
         let default = || match self.key(name).value {
-            Value::Default(text) => default(text).map(|value| Located { line: None, value }),
+            Value::Default(text) => default(text).map(|value| SourceValue { line: None, value }),
             _ => None,
         };
         let found = self.found.and_then(|found| found.get_key_value(name));
@@ -136,7 +136,7 @@ impl<'a, 't> Section<'a, 't> {
             return default();
         };
         let (line, value) = (Some(self.diagnostics.line(&key.span())), value.get_ref());
-        let read = read(value).map(|value| Located { line, value });
+        let read = read(value).map(|value| SourceValue { line, value });
         read.or_else(|| {
             let what = format!("`{name}` is {}", described(value));
             self.diagnostics.wrong(line, what, format!("it has to be {wanted}"));
@@ -153,7 +153,7 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str) -> Option<Located<String>> {
+    pub(super) fn text(&self, name: &str) -> Option<SourceValue<String>> {
         let Kind::Text(wanted) = self.key(name).kind else { panic!("`{name}` is not a text") };
         let read =
             |value: &DeValue<'_>| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
@@ -161,7 +161,7 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A text that is required here, though not everywhere.
-    pub(super) fn required_text(&self, name: &str) -> Option<Located<String>> {
+    pub(super) fn required_text(&self, name: &str) -> Option<SourceValue<String>> {
         if let Kind::Text(wanted) = self.key(name).kind {
             self.require(name, wanted);
         }
@@ -174,15 +174,15 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A text, or a whole number as a text, if the file or the table of settings has one.
-    pub(super) fn text_or_count(&self, name: &str) -> Option<Located<String>> {
+    pub(super) fn text_or_count(&self, name: &str) -> Option<SourceValue<String>> {
         if !matches!(self.key(name).kind, Kind::Count(..)) {
             return self.text(name);
         }
-        let Located { line, value } = self.counted(name)?;
-        Some(Located { line, value: value.to_string() })
+        let SourceValue { line, value } = self.counted(name)?;
+        Some(SourceValue { line, value: value.to_string() })
     }
 
-    fn counted(&self, name: &str) -> Option<Located<u64>> {
+    fn counted(&self, name: &str) -> Option<SourceValue<u64>> {
         let Kind::Count(least, most) = self.key(name).kind else {
             panic!("`{name}` is not a number")
         };
@@ -218,15 +218,15 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     /// A list of texts, each with the line of the list.
-    pub(super) fn texts(&self, name: &str) -> Vec<Located<String>> {
+    pub(super) fn texts(&self, name: &str) -> Vec<SourceValue<String>> {
         let Kind::Texts(wanted) = self.key(name).kind else { panic!("`{name}` is not a list") };
         let read = |value: &DeValue<'_>| {
             let texts = value.as_array()?.iter();
             texts.map(|text| text.get_ref().as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
         };
         let list = self.value(name, wanted, read, |_| None);
-        let Some(Located { line, value }) = list else { return Vec::new() };
-        value.into_iter().map(|value| Located { line, value }).collect()
+        let Some(SourceValue { line, value }) = list else { return Vec::new() };
+        value.into_iter().map(|value| SourceValue { line, value }).collect()
     }
 
     /// A table below this one.
@@ -249,7 +249,7 @@ impl<'a, 't> Section<'a, 't> {
             let tables = value.as_array()?.iter();
             tables.map(|each| Some((each.get_ref().as_table()?, each.span()))).collect()
         };
-        let all: Option<Located<Vec<_>>> = self.value(name, &wanted, read, |_| None);
+        let all: Option<SourceValue<Vec<_>>> = self.value(name, &wanted, read, |_| None);
         let all = all.map(|all| all.value).unwrap_or_default();
         all.into_iter()
             .map(|(found, span)| Section::new(self.diagnostics, found, &span, table))

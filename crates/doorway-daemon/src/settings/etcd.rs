@@ -5,7 +5,7 @@ use std::path::Path;
 
 use doorway_members::{EtcdAccess, EtcdAddress, EtcdCertificates};
 
-use super::document::{Located, Section, shown};
+use super::document::{Section, SourceValue, shown};
 use super::files::beside;
 
 /// The keys that belong to etcd.
@@ -23,7 +23,7 @@ pub(super) fn access(section: &Section<'_, '_>, file: &Path, by_etcd: bool) -> O
         return None;
     }
     let mut addresses = Vec::new();
-    for Located { line, value } in section.texts("etcd") {
+    for SourceValue { line, value } in section.texts("etcd") {
         match value.parse::<EtcdAddress>() {
             Ok(address) => addresses.push(address),
             Err(why) => {
@@ -76,7 +76,7 @@ fn both(section: &Section<'_, '_>, one: &str, other: &str) {
 
 /// The content of the file that a key names.
 fn read(section: &Section<'_, '_>, file: &Path, key: &str) -> Option<Vec<u8>> {
-    let Located { line, value } = section.text(key)?;
+    let SourceValue { line, value } = section.text(key)?;
     let path = beside(file, &value);
     match fs::read(&path) {
         Ok(bytes) => Some(bytes),

@@ -7,7 +7,7 @@ use doorway_node::TlsConfig;
 use ring::digest::{SHA256, digest};
 
 use super::TlsFiles;
-use super::document::{Diagnostics, Located, Section};
+use super::document::{Diagnostics, Section, SourceValue};
 use crate::certificate::node_name;
 use crate::tls::{self, TlsFile};
 
@@ -29,7 +29,7 @@ pub(super) struct Tls {
 /// Read the files that `[tls]` names.
 pub(super) fn tls(file: &Path, section: &Section<'_, '_>) -> Option<Tls> {
     let named = |key: &str| {
-        let Located { line, value } = section.text(key)?;
+        let SourceValue { line, value } = section.text(key)?;
         Some((line, beside(file, &value)))
     };
     let (ca, certificate, key) = (named("ca"), named("certificate"), named("key"));

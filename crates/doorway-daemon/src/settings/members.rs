@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorway_members::EtcdAccess;
 use doorway_node::{Config, MemberConfig};
 
-use super::document::{Diagnostics, Located, Section, shown};
+use super::document::{Diagnostics, Section, SourceValue, shown};
 use super::{etcd, value};
 
 /// The settings of a group that agrees on its members.
@@ -41,22 +41,22 @@ pub(super) fn members(
     }
     let agree = section.text("agree");
     let by_etcd = agree.as_ref().is_some_and(|at| at.value == "etcd");
-    if let Some(Located { line, value }) = agree.filter(|at| at.value != "raft" && !by_etcd) {
+    if let Some(SourceValue { line, value }) = agree.filter(|at| at.value != "raft" && !by_etcd) {
         let what = format!("members cannot agree by \"{}\"", shown(&value));
         diagnostics.wrong(line, what, "write agree = \"raft\" or agree = \"etcd\"");
     }
     let etcd = etcd::access(&section, file, by_etcd);
-    if let Some(Located { line, .. }) = top.text("record") {
+    if let Some(SourceValue { line, .. }) = top.text("record") {
         let what = "a recording names the members of its group once, so a group that agrees on its \
                     members cannot be recorded";
         diagnostics.wrong(line, what, "remove `record`");
     }
     let address = section.text("address");
-    if let Some(Located { line, value }) = &address {
+    if let Some(SourceValue { line, value }) = &address {
         check(diagnostics, "address", *line, value);
     }
     let mut join = Vec::new();
-    for Located { line, value } in section.texts("join") {
+    for SourceValue { line, value } in section.texts("join") {
         check(diagnostics, "join", line, &value);
         join.push(value);
     }

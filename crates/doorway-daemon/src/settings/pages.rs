@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use doorway_protocol::text::capitalized;
+
 use super::table::{ALL, Key, Kind, TOP, Table, Value};
 use super::value::written;
 
@@ -20,7 +22,7 @@ pub fn page() -> String {
         let title = if table.title.starts_with('[') {
             format!("`{}`", table.title)
         } else {
-            capital(table.title)
+            capitalized(table.title)
         };
         let _ = writeln!(page, "\n## {title}\n\n{}\n", table.about);
         page += "| key | type | default | meaning |\n|---|---|---|---|\n";
@@ -122,10 +124,4 @@ fn kind(kind: &Kind) -> String {
         Kind::Table(_) => "table".to_owned(),
         Kind::Tables(_) => "list of tables".to_owned(),
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>())
-        + letters.as_str()
 }

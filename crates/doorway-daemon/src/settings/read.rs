@@ -9,7 +9,7 @@ use doorway_protocol::{LABEL, Scope, is_label};
 use doorway_sessions::principal::{Right, Rights};
 
 use super::check::{self, Lines, LockLine};
-use super::document::{Diagnostics, Located, Section, shown};
+use super::document::{Diagnostics, Section, SourceValue, shown};
 use super::files::{self, Tls, beside};
 use super::members::{MembersSettings, members};
 use super::mistake::Mistakes;
@@ -39,7 +39,7 @@ pub(super) fn rules_only(text: &str, file: &Path) -> Result<LockRules, Mistakes>
     let table = diagnostics.parse(text);
     let top = Section::new(&diagnostics, table.get_ref(), &table.span(), &TOP);
     let (mut config, mut lines) = (Config::default(), Lines::default());
-    if let Some(Located { line, value }) = top.text("algorithm") {
+    if let Some(SourceValue { line, value }) = top.text("algorithm") {
         (config.algorithm, lines.algorithm) = (value, line);
     }
     rules(&top, &mut config, &mut lines);
@@ -109,7 +109,7 @@ fn node(
     let mut config = Config::default();
     let mut lines = Lines { tls: has_tls, ..Lines::default() };
     let text = |key: &str, line: &mut Option<usize>| {
-        let Located { line: at, value } = top.text(key)?;
+        let SourceValue { line: at, value } = top.text(key)?;
         *line = at;
         Some(value)
     };
@@ -156,7 +156,7 @@ fn fixed_members(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) 
         let name = section.text("name");
         let address =
             if several { section.required_text("address") } else { section.text("address") };
-        if let Some(Located { line, value }) = &address
+        if let Some(SourceValue { line, value }) = &address
             && let Err(why) = value::address(value)
         {
             let what = format!("`address` is \"{}\": {why}", shown(value));
@@ -185,7 +185,7 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
         let default = if permits > 1 { "raymond-k" } else { &config.algorithm };
         let algorithm_line = algorithm.as_ref().and_then(|at| at.line);
         let algorithm = algorithm.map_or_else(|| default.to_owned(), |at| at.value);
-        let Some(Located { line, value: pattern }) = names else { continue };
+        let Some(SourceValue { line, value: pattern }) = names else { continue };
         if pattern.starts_with('%') {
             let what = format!("names that begin with `%` belong to the node: `{pattern}`");
             top.diagnostics.wrong(line, what, "begin the name with another character");
@@ -205,7 +205,7 @@ fn rules(top: &Section<'_, '_>, config: &mut Config, lines: &mut Lines) {
 fn arrangement(section: &Section<'_, '_>) -> (Arrangement, Vec<(&'static str, Option<usize>)>) {
     let (mut arrangement, mut lines) = (Arrangement::default(), Vec::new());
     for key in Arrangement::KEYS {
-        let Some(Located { line, value }) = section.text_or_count(key) else { continue };
+        let Some(SourceValue { line, value }) = section.text_or_count(key) else { continue };
         lines.push((key, line));
         if let Err(why) = arrangement.set(key, &value) {
             let (what, remedy) = why.split_once("; ").unwrap_or((&why, ""));
@@ -217,8 +217,8 @@ fn arrangement(section: &Section<'_, '_>) -> (Arrangement, Vec<(&'static str, Op
 
 fn unix(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Option<Socket> {
     let mode = top.mode("socket_mode");
-    let Located { line, value: name } = match (&overrides.socket, top.text("socket")) {
-        (Some(name), _) => Located { line: None, value: name.clone() },
+    let SourceValue { line, value: name } = match (&overrides.socket, top.text("socket")) {
+        (Some(name), _) => SourceValue { line: None, value: name.clone() },
         (None, named) => named?,
     };
     let relative = line.is_some() && !name.starts_with('@') && !name.contains("://");
@@ -256,7 +256,7 @@ pub(super) fn socket(name: &str, mode: u32) -> Result<Socket, (String, &'static 
 
 /// The address at which to listen on TCP. That needs certificates, and clients that may connect.
 fn door(section: &Section<'_, '_>, tls: bool, clients: &[ClientSettings]) -> Option<String> {
-    let Located { line, value } = section.text("listen")?;
+    let SourceValue { line, value } = section.text("listen")?;
     if let Err(why) = value::address(&value) {
         let what = format!("`listen` is \"{}\": {why}", shown(&value));
         section.diagnostics.wrong(line, what, "write host:port, as \"0.0.0.0:7002\"");
@@ -274,7 +274,7 @@ fn door(section: &Section<'_, '_>, tls: bool, clients: &[ClientSettings]) -> Opt
 
 fn hosts(section: &Section<'_, '_>) -> Vec<String> {
     let mut hosts = Vec::new();
-    for Located { line, value } in section.texts("hosts") {
+    for SourceValue { line, value } in section.texts("hosts") {
         let odd = |c: char| !(c.is_ascii_alphanumeric() || "-.".contains(c));
         if value.is_empty() || value.contains(odd) {
             let what = format!("\"{}\" is not the name of a host", shown(&value));
@@ -295,7 +295,7 @@ fn clients(top: &Section<'_, '_>, file: &Path) -> Vec<ClientSettings> {
         let name = section.text("name");
         let token = token(&section, file);
         let rights = rights(&section);
-        let Some(Located { line, value: name }) = name else { continue };
+        let Some(SourceValue { line, value: name }) = name else { continue };
         if !is_label(&name) {
             let what = format!("`{}` cannot be the name of a client", shown(&name));
             top.diagnostics.wrong(line, what, format!("use {LABEL}"));
@@ -319,10 +319,10 @@ fn token(section: &Section<'_, '_>, file: &Path) -> Option<[u8; 32]> {
         let what = "a client has one token, in `token_file` or as `token_sha256`";
         section.diagnostics.wrong(hash.line, what, "remove one of the two");
     }
-    if let Some(Located { line, value }) = named {
+    if let Some(SourceValue { line, value }) = named {
         return files::token(section.diagnostics, line, &beside(file, &value));
     }
-    let Located { line, value } = hash?;
+    let SourceValue { line, value } = hash?;
     let hash = value::sha256(&value);
     if hash.is_none() {
         let what = format!("`token_sha256` is \"{}\"", shown(&value));
@@ -342,7 +342,7 @@ fn rights(section: &Section<'_, '_>) -> Rights {
     for each in sections {
         let names = each.text("names");
         let mut may: Vec<Right> = Vec::new();
-        for Located { line, value } in each.texts("may") {
+        for SourceValue { line, value } in each.texts("may") {
             if let Some(right) = value::right(&value) {
                 may.push(right);
                 continue;
@@ -358,7 +358,7 @@ fn rights(section: &Section<'_, '_>) -> Rights {
                 remedy,
             );
         }
-        let Some(Located { line, value }) = names else { continue };
+        let Some(SourceValue { line, value }) = names else { continue };
         match value::allowed(&value, may) {
             Ok(allowed) => rights.0.push(allowed),
             Err(why) => {

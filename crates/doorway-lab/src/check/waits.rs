@@ -1,7 +1,7 @@
 //! What the graph of all steps says about waiting: how often a node is overtaken, and in which
 //! cycles it might wait forever.
 
-use doorway_search::{ClientEvent, Graph, Tag, Waits, components};
+use doorway_search::{ClientEvent, Graph, Tag, WaitAnalysis, components};
 
 use super::WaitBounds;
 
@@ -23,7 +23,7 @@ pub(super) fn look(
         if !go_on() {
             return None;
         }
-        let waits = Waits::of(
+        let waits = WaitAnalysis::of(
             graph,
             |state| waiting[state as usize] & 1 << node != 0,
             |tag| tag.entered() && tag.actor() != node,

@@ -33,13 +33,14 @@ pub(crate) use troupe::{SentMessage, Slot, Troupe};
 #[derive(Clone, Copy)]
 pub struct AnyAlgorithm {
     info: &'static Info,
-    begin: Begin,
-    watch: Option<Wrap>,
+    begin: Constructor,
+    watch: Option<Wrapper>,
     troupe: fn(usize) -> Box<dyn Troupe>,
 }
 
-type Begin = fn(NodeId, &Group, &Start, &mut Effects<AnyMessage>) -> Result<AnyMember, Breach>;
-type Wrap =
+type Constructor =
+    fn(NodeId, &Group, &Start, &mut Effects<AnyMessage>) -> Result<AnyMember, Breach>;
+type Wrapper =
     fn(AnyMember, &Group, &Start, Effects<AnyMessage>, &mut Effects<AnyMessage>) -> AnyMember;
 
 impl AnyAlgorithm {

@@ -58,7 +58,7 @@ impl Run<'_> {
             return claim(format!("the lock is out of order at {}: {why}", self.name(node)));
         }
         if self.view != Some(step.view) {
-            self.turn(step)?;
+            self.begin_view(step)?;
         }
         let Some(nodes) = &mut self.nodes else { return Ok(()) };
         let member = nodes.member(node);
@@ -119,7 +119,7 @@ impl Run<'_> {
     }
 
     /// Begin a view. The nodes inside must be those that were inside at the end of the last one.
-    fn turn(&mut self, step: &Step) -> Result<(), Violation> {
+    fn begin_view(&mut self, step: &Step) -> Result<(), Violation> {
         let view = step.view;
         let Cause::Begin(start) = &step.cause else {
             return claim(format!("{} takes part before view {view} began", self.name(step.node)));

@@ -85,7 +85,7 @@ impl Teller {
     fn step(&mut self, step: &Step) {
         let node = step.node;
         if self.view != Some(step.view) {
-            self.turn(step);
+            self.begin_view(step);
         }
         match &step.cause {
             Cause::Begin(start) => {
@@ -173,7 +173,7 @@ impl Teller {
     }
 
     /// A view begins: messages in transit are lost, and a node that is not inside stops waiting.
-    fn turn(&mut self, step: &Step) {
+    fn begin_view(&mut self, step: &Step) {
         let first = self.view.replace(step.view).is_none();
         let course = std::mem::take(&mut self.course);
         for ((_, to), ids) in course.lines {

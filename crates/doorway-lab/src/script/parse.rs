@@ -182,8 +182,8 @@ fn effect(line: &str) -> Result<(), String> {
 
 /// Parse one command.
 fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Command, String> {
-    let mut words = Words { words: line.split_whitespace(), size: setup.size };
-    let verb = words.words.next().unwrap_or_default();
+    let mut arguments = Arguments { words: line.split_whitespace(), size: setup.size };
+    let verb = arguments.words.next().unwrap_or_default();
     match verb {
         "run" => return setup.run(number, line).map(|()| Command::Run),
         "quorum" => return setup.quorum(line).map(|()| Command::Run),
@@ -198,27 +198,27 @@ fn command<'a>(line: &'a str, number: usize, setup: &mut Setup<'a>) -> Result<Co
         _ => {}
     }
     let command = match verb {
-        "stabilize" => Command::Stabilize { quietly: words.quietly()? },
+        "stabilize" => Command::Stabilize { quietly: arguments.quietly()? },
         "count" => Command::Count,
         "round" => Command::Round,
         "again" => Command::Again,
-        "show" if words.words.clone().next().is_none() => Command::Show(None),
-        "show" => Command::Show(Some(words.node("show 1")?)),
-        _ => Command::Act(words.act(verb)?),
+        "show" if arguments.words.clone().next().is_none() => Command::Show(None),
+        "show" => Command::Show(Some(arguments.node("show 1")?)),
+        _ => Command::Act(arguments.act(verb)?),
     };
-    match words.words.next() {
+    match arguments.words.next() {
         None => Ok(command),
         Some(word) => Err(format!("unexpected '{word}' after the command '{verb}'")),
     }
 }
 
-/// The words after the verb.
-struct Words<'a> {
+/// The words after the verb of a command.
+struct Arguments<'a> {
     words: SplitWhitespace<'a>,
     size: usize,
 }
 
-impl Words<'_> {
+impl Arguments<'_> {
     fn act(&mut self, verb: &str) -> Result<Act, String> {
         Ok(match verb {
             "acquire" => Act::Acquire(self.node("acquire 1")?, self.mode()?),

@@ -4,7 +4,7 @@ use doorway_core::Mode;
 use serde::Serialize;
 
 use super::view::ViolationView;
-use super::{Story, words};
+use super::{Story, step_words};
 use crate::check::{Check, History, Judge, MAX_NODES, Progress, Verdict, unconfirmed};
 use crate::{Choice, FOREVER, Limits, Victims, World};
 
@@ -167,7 +167,7 @@ fn describe(world: &World, choices: &[Choice]) -> (Vec<String>, World) {
     let mut world = world.clone();
     let mut described = Vec::new();
     for choice in choices {
-        described.push(words::word(&world, *choice));
+        described.push(step_words::word(&world, *choice));
         world.apply(*choice);
     }
     (described, world)

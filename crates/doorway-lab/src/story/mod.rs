@@ -1,8 +1,8 @@
 //! Stories: runs of a group that a person makes step by step and that a page shows.
 //!
-//! A story is a pure function of a group and of the steps taken, as short [`words`]. So a link is
-//! enough to tell it again, and going back is playing less of it. Some moments on the way are kept,
-//! from which later ones are reached quickly.
+//! A story is a pure function of a group and of the steps taken, as short words (see
+//! [`step_words`]). So a link is enough to tell it again, and going back is playing less of it.
+//! Some moments on the way are kept, from which later ones are reached quickly.
 //!
 //! Everything that has a meaning is decided here: which message a step took, which request pays for
 //! a message, which rule ran and which lines of code. A page decides only where to draw it.
@@ -16,9 +16,9 @@ mod moment;
 mod pick;
 mod recorded;
 mod shelf;
+pub mod step_words;
 mod view;
 mod waits;
-pub mod words;
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -177,7 +177,7 @@ impl Story {
         if self.len() >= MAX_STEPS {
             return Err(impossible(format!("a story has at most {MAX_STEPS} steps")));
         }
-        let choice = words::choice(&self.now.world, word).map_err(impossible)?;
+        let choice = step_words::choice(&self.now.world, word).map_err(impossible)?;
         Ok(self.take(choice))
     }
 
@@ -298,11 +298,11 @@ impl Story {
     }
 
     /// The steps as words.
-    pub fn words(&self) -> Vec<String> {
+    pub fn step_words(&self) -> Vec<String> {
         let mut world = self.kept[0].world.clone();
         let mut words = Vec::new();
         for choice in &self.choices {
-            words.push(words::word(&world, *choice));
+            words.push(step_words::word(&world, *choice));
             world.apply(*choice);
         }
         words

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use doorway_core::{Mode, NodeId, NodeSet, Phase};
 
+use super::step_words;
 use super::view::{ChoiceView, NodeView, OpeningView, SendView, StepView, ViolationView, shown};
 use super::waits::NodeAnswers;
-use super::words;
 use crate::check::Judge;
 use crate::script::describe;
 use crate::source::{Source, Trigger, receives};
@@ -71,7 +71,7 @@ impl Moment {
         source: &Source,
         judge: Option<&Judge>,
     ) -> StepView {
-        let word = words::word(&self.world, choice);
+        let word = step_words::word(&self.world, choice);
         let before = self.world.live_in(Phase::Waiting);
         let mut step = self.world.apply(choice);
         self.taken += 1;
@@ -198,7 +198,7 @@ impl Moment {
             .collect();
         let mut views: Vec<ChoiceView> = Vec::new();
         for choice in world.choices() {
-            let named = words::word(&world, choice);
+            let named = step_words::word(&world, choice);
             let node = shown(actor(choice));
             let mut view = |kind, from, id, text: &str, words| {
                 let text = text.to_owned();

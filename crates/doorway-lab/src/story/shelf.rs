@@ -1,6 +1,7 @@
 //! The shelf: the scripts of the papers and the flaws of texts, as stories to open.
 
 use doorway_core::algorithms::ALL;
+use doorway_protocol::text::capitalized;
 use serde::Serialize;
 
 use crate::check::Property;
@@ -81,13 +82,6 @@ fn heading(name: &str, opening: &str) -> (String, String) {
     }
     let name = name.rsplit('/').next().unwrap_or(name);
     (capitalized(&name.replace('-', " ")), opening.to_owned())
-}
-
-/// The text with a capital letter at its beginning.
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
 }
 
 #[cfg(test)]

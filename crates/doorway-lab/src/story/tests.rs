@@ -31,10 +31,10 @@ fn every_algorithm_has_a_story_that_its_words_tell_again() {
             let entered = steps.iter().any(|step| step.entered);
             assert!(ended || entered, "{setup}, {pick}: nobody enters");
             let words: Vec<String> = steps.iter().map(|step| step.word.clone()).collect();
-            assert_eq!(story.words(), words);
+            assert_eq!(story.step_words(), words);
             let again = play(&setup, &words);
             assert_eq!(again.print(), story.print(), "{setup}, {pick}");
-            assert_eq!(words::split(&words.concat()).unwrap(), words);
+            assert_eq!(step_words::split(&words.concat()).unwrap(), words);
             for at in [0, 1, 63, 64, 65, words.len()] {
                 let at = at.min(words.len());
                 let (early, played) = (story.at(at), play(&setup, &words[..at]));

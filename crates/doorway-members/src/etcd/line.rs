@@ -37,8 +37,8 @@ pub(super) struct Access {
     pub(super) tls: Option<Arc<ClientConfig>>,
     /// The name and the password of a user of etcd.
     pub(super) login: Option<(String, String)>,
-    /// How many times a server has failed. The remainder says which server is used.
-    turns: AtomicUsize,
+    /// The server in use: the remainder by the number of addresses. Grows when a server fails.
+    server: AtomicUsize,
     token: Mutex<Option<HeaderValue>>,
 }
 
@@ -63,22 +63,22 @@ impl Access {
         tls: Option<Arc<ClientConfig>>,
         login: Option<(String, String)>,
     ) -> Self {
-        Self { addresses, tls, login, turns: AtomicUsize::new(0), token: Mutex::default() }
+        Self { addresses, tls, login, server: AtomicUsize::new(0), token: Mutex::default() }
     }
 
-    fn turn(&self) -> usize {
-        self.turns.load(Ordering::Relaxed)
+    fn current_server(&self) -> usize {
+        self.server.load(Ordering::Relaxed)
     }
 
-    fn address(&self, turn: usize) -> &EtcdAddress {
-        &self.addresses[turn % self.addresses.len()]
+    fn address(&self, server: usize) -> &EtcdAddress {
+        &self.addresses[server % self.addresses.len()]
     }
 
-    /// The server that was used at this turn has failed: use the next one.
-    fn give_up(&self, turn: usize) {
-        let next = turn.wrapping_add(1);
+    /// This server has failed: use the next one.
+    fn give_up(&self, server: usize) {
+        let next = server.wrapping_add(1);
         // Another line may have given it up already.
-        let _ = self.turns.compare_exchange(turn, next, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.server.compare_exchange(server, next, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
@@ -129,31 +129,33 @@ impl Line {
         deadline: Instant,
         read: impl AsyncFnOnce(Response<Incoming>, Instant) -> Result<T, String>,
     ) -> Result<T, CallError> {
-        let turn = self.access.turn();
-        let address = self.access.address(turn).to_string();
+        let server = self.access.current_server();
+        let address = self.access.address(server).to_string();
         // If this server hangs, there is time for another one.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = if self.access.addresses.len() > 1 { 2 } else { 1 };
-        let told = match self.connect(turn, Instant::now() + left / share).await {
-            Ok(()) => self.send(turn, path, body, deadline, read).await.map_err(|why| (false, why)),
+        let told = match self.connect(server, Instant::now() + left / share).await {
+            Ok(()) => {
+                self.send(server, path, body, deadline, read).await.map_err(|why| (false, why))
+            }
             Err(why) => Err((true, why)),
         };
         told.map_err(|(not_sent, why)| {
             self.open = None;
-            self.access.give_up(turn);
+            self.access.give_up(server);
             CallError { not_sent, why: format!("{address}: {why}") }
         })
     }
 
     async fn send<T>(
         &mut self,
-        turn: usize,
+        server: usize,
         path: &str,
         body: &Value,
         deadline: Instant,
         read: impl AsyncFnOnce(Response<Incoming>, Instant) -> Result<T, String>,
     ) -> Result<T, String> {
-        let response = self.request(turn, path, body, deadline).await?;
+        let response = self.request(server, path, body, deadline).await?;
         let status = response.status().as_u16();
         if status == 200 {
             return read(response, deadline).await;
@@ -167,14 +169,14 @@ impl Line {
 
     async fn request(
         &mut self,
-        turn: usize,
+        server: usize,
         path: &str,
         body: &Value,
         deadline: Instant,
     ) -> Result<Response<Incoming>, String> {
         let Some((_, sender)) = &mut self.open else { return Err("not connected".to_owned()) };
         let mut request = Request::post(path)
-            .header(HOST, self.access.address(turn).authority())
+            .header(HOST, self.access.address(server).authority())
             .header(CONTENT_TYPE, "application/json");
         if let Some(token) = &*self.access.token.lock() {
             request = request.header(AUTHORIZATION, token);
@@ -186,31 +188,31 @@ impl Line {
         }
     }
 
-    /// Be connected with the server of this turn, and logged in.
-    async fn connect(&mut self, turn: usize, deadline: Instant) -> Result<(), String> {
+    /// Be connected with this server, and logged in.
+    async fn connect(&mut self, server: usize, deadline: Instant) -> Result<(), String> {
         match &mut self.open {
-            Some((at, sender)) if *at == turn && !sender.is_closed() => {
+            Some((at, sender)) if *at == server && !sender.is_closed() => {
                 if let Ok(Ok(())) = timeout_at(deadline, sender.ready()).await {
-                    return self.log_in(turn, deadline).await;
+                    return self.log_in(server, deadline).await;
                 }
             }
             _ => {}
         }
         self.open = None;
-        let dialled = timeout_at(deadline, dial(&self.access, turn)).await;
+        let dialled = timeout_at(deadline, dial(&self.access, server)).await;
         let sender = dialled.map_err(|_| "no connection in time".to_owned())??;
-        self.open = Some((turn, sender));
-        self.log_in(turn, deadline).await
+        self.open = Some((server, sender));
+        self.log_in(server, deadline).await
     }
 
     /// Get a token, if one is needed and there is none.
-    async fn log_in(&mut self, turn: usize, deadline: Instant) -> Result<(), String> {
+    async fn log_in(&mut self, server: usize, deadline: Instant) -> Result<(), String> {
         let Some((user, password)) = self.access.login.clone() else { return Ok(()) };
         if self.access.token.lock().is_some() {
             return Ok(());
         }
         let body = wire::login(&user, &password);
-        let response = self.request(turn, "/v3/auth/authenticate", &body, deadline).await?;
+        let response = self.request(server, "/v3/auth/authenticate", &body, deadline).await?;
         let status = response.status().as_u16();
         let body = read_all(response.into_body(), deadline).await?;
         if status != 200 {
@@ -226,8 +228,8 @@ impl Line {
     }
 }
 
-async fn dial(access: &Access, turn: usize) -> Result<SendRequest<String>, String> {
-    let address = access.address(turn);
+async fn dial(access: &Access, server: usize) -> Result<SendRequest<String>, String> {
+    let address = access.address(server);
     let connected = TcpStream::connect((address.host.as_str(), address.port)).await;
     let stream = connected.map_err(|error| error.to_string())?;
     let _ = stream.set_nodelay(true);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_node::members::{Answer, Command, UnknownOutcome};
+use doorway_protocol::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -23,8 +24,9 @@ const BATCH: usize = 20;
 /// How many commands may wait.
 const WAITING: usize = 256;
 
-/// The longest pause after two nodes have written at the same time, in milliseconds.
-const LONGEST_PAUSE_MS: u64 = 64;
+/// The bounds of the pause after two nodes have written at the same time, again and again.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 
 const TXN: &str = "/v3/kv/txn";
 
@@ -104,7 +106,9 @@ impl Core {
         deadline: Instant,
     ) -> Result<Vec<Answer>, String> {
         let mut why = None;
-        for attempt in 0_u32.. {
+        let mut pauses = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut outrun = false;
+        loop {
             let Some((revision, old)) = self.newest() else {
                 return Err(why.unwrap_or_else(|| "the group is not founded yet".to_owned()));
             };
@@ -135,10 +139,11 @@ impl Core {
                     self.note(Attempt::Write, news.as_ref().copied().map_err(String::as_str));
                     news?;
                     why = Some("other nodes were faster, again and again".to_owned());
-                    if attempt > 0 {
-                        let longest = LONGEST_PAUSE_MS.min(1 << attempt.min(10));
-                        sleep(Duration::from_millis(fastrand::u64(..=longest))).await;
+                    // The state is new now, so the second attempt follows at once.
+                    if outrun {
+                        sleep(pauses.next_delay()).await;
                     }
+                    outrun = true;
                 }
                 Err(error) => {
                     self.note(Attempt::Write, Err(&error.why));
@@ -151,7 +156,6 @@ impl Core {
                 }
             }
         }
-        Err("there was no time left".to_owned())
     }
 
     fn took_place(&self, swapped: Result<SwapAnswer, CallError>) -> Result<SwapAnswer, CallError> {

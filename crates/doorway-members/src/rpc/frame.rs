@@ -1,10 +1,11 @@
 //! The messages between stores.
 //!
-//! A message is its length in four bytes, the lowest first, and then its content in postcard.
+//! A message is the content of a frame with a length prefix, in postcard.
 
 use std::io;
 
 use doorway_node::members::{Answer, Command};
+use doorway_protocol::length_prefix::{FrameBuffer, TooLong, append_frame};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -149,14 +150,11 @@ pub struct FormerGroup {
 
 /// A message as it is sent.
 pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, AskError> {
-    // The length is filled in when it is known.
-    let mut bytes = postcard::to_extend(message, vec![0; 4]).unwrap_or_else(|_| vec![0; 4]);
-    let length = bytes.len() - 4;
-    if length > LIMIT {
-        return Err(AskError::TooLong(length));
-    }
-    bytes[..4].copy_from_slice(&(length as u32).to_le_bytes());
-    Ok(bytes)
+    let mut bytes = Vec::new();
+    let length = append_frame(&mut bytes, |to| {
+        *to = postcard::to_extend(message, std::mem::take(to)).expect("memory takes every value");
+    });
+    if length > LIMIT { Err(AskError::TooLong(length)) } else { Ok(bytes) }
 }
 
 /// Write what comes, until the stream ends. Returns why it has ended.
@@ -179,29 +177,22 @@ pub(crate) async fn pump(
 /// Cuts messages out of a stream. A future of [`Self::next`] may be dropped at any time.
 pub(crate) struct Frames<R> {
     stream: R,
-    bytes: Vec<u8>,
+    received: FrameBuffer<LIMIT>,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(stream: R) -> Self {
-        Self { stream, bytes: Vec::new() }
+        Self { stream, received: FrameBuffer::default() }
     }
 
     /// The next message; none at the end of the stream. The error says what is wrong with it.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
         loop {
-            if let Some((length, rest)) = self.bytes.split_first_chunk::<4>() {
-                let length = u32::from_le_bytes(*length) as usize;
-                if length > LIMIT {
-                    return Err(format!("a message of {length} bytes is too long"));
-                }
-                if let Some(content) = rest.get(..length) {
-                    let message = postcard::from_bytes(content).map_err(|it| it.to_string())?;
-                    self.bytes.drain(..4 + length);
-                    return Ok(Some(message));
-                }
+            let too_long = |TooLong(length)| format!("a message of {length} bytes is too long");
+            if let Some(content) = self.received.frame().map_err(too_long)? {
+                return postcard::from_bytes(content).map(Some).map_err(|it| it.to_string());
             }
-            match self.stream.read_buf(&mut self.bytes).await {
+            match self.stream.read_buf(self.received.space()).await {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
                 // A node that stops does not end TLS first.

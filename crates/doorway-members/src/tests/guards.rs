@@ -178,9 +178,9 @@ async fn a_node_with_a_slow_disk_can_renew() {
 
 /// The leader is gone, all disks are slow, and every member repeats its commands, as members do
 /// while nobody answers. Returns how long it takes until a command is agreed on.
-async fn storm(turns: bool) -> Option<Duration> {
+async fn storm(slots: bool) -> Option<Duration> {
     let mut world = World::new(1);
-    world.switches.turns = turns;
+    world.switches.slots = slots;
     world.found(&FIVE).await;
     let leader = world.wait_for_leader().await;
     world.disks.values().for_each(|disk| disk.set_delay(LEASE / 100));

@@ -9,16 +9,16 @@ use super::disks::Directory;
 use crate::disk::Disk;
 use crate::ending::Ending;
 use crate::log::Log;
-use crate::machine::Machine;
+use crate::state_machine::StateMachine;
 use crate::types::{StorageError, TypeConfig};
 use crate::{DataPlace, MemoryDisk, writer};
 
 /// A new store in this place.
-async fn build(place: DataPlace) -> Result<(Log, Machine), StorageError> {
+async fn build(place: DataPlace) -> Result<(Log, StateMachine), StorageError> {
     let (disk, mut content) = Disk::open(place, || 1).unwrap();
     let (writer, queue) = writer::queue(Ending::new());
     tokio::spawn(queue.run(disk));
-    let machine = Machine::new(&mut content, writer.clone());
+    let machine = StateMachine::new(&mut content, writer.clone());
     let mut log = Log::new(&mut content, writer);
     assert_eq!(log.read_vote().await?, None);
     Ok((log, machine))
@@ -26,8 +26,8 @@ async fn build(place: DataPlace) -> Result<(Log, Machine), StorageError> {
 
 struct InMemory;
 
-impl StoreBuilder<TypeConfig, Log, Machine> for InMemory {
-    async fn build(&self) -> Result<((), Log, Machine), StorageError> {
+impl StoreBuilder<TypeConfig, Log, StateMachine> for InMemory {
+    async fn build(&self) -> Result<((), Log, StateMachine), StorageError> {
         let (log, machine) = build(DataPlace::Memory(MemoryDisk::default())).await?;
         Ok(((), log, machine))
     }
@@ -39,8 +39,8 @@ struct InFiles {
     built: AtomicU64,
 }
 
-impl StoreBuilder<TypeConfig, Log, Machine, Directory> for InFiles {
-    async fn build(&self) -> Result<(Directory, Log, Machine), StorageError> {
+impl StoreBuilder<TypeConfig, Log, StateMachine, Directory> for InFiles {
+    async fn build(&self) -> Result<(Directory, Log, StateMachine), StorageError> {
         let number = self.built.fetch_add(1, Ordering::Relaxed);
         let directory = Directory::new(&format!("suite-{number}"));
         let (log, machine) = build(DataPlace::Directory(directory.0.clone())).await?;

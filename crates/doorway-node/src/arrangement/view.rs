@@ -86,8 +86,8 @@ pub(crate) fn arrange(rule: &RuleConfig, names: &[String]) -> Result<ViewArrange
     let (seats, mut deviation) = seats(rule, size);
     let mut group = match made(rule, &info, seats, names) {
         Ok(group) => group,
-        Err(Unarranged { key: None, why }) => return Err(RuleError::Group(why)),
-        Err(Unarranged { key: Some(key), why }) => {
+        Err(ArrangementFailure { key: None, why }) => return Err(RuleError::Group(why)),
+        Err(ArrangementFailure { key: Some(key), why }) => {
             let info = find(MAJORITY)?;
             let group = info.group(size, &Shape::default()).map_err(RuleError::Group)?;
             let why = why.to_string();
@@ -135,7 +135,7 @@ fn seats(rule: &RuleConfig, size: usize) -> (Option<u32>, Option<Deviation>) {
 }
 
 /// Why members cannot be arranged, and which key of the rule asks for that, if one does.
-struct Unarranged {
+struct ArrangementFailure {
     key: Option<&'static str>,
     why: GroupError,
 }
@@ -146,9 +146,9 @@ fn made(
     info: &Info,
     seats: Option<u32>,
     names: &[String],
-) -> Result<Group, Unarranged> {
+) -> Result<Group, ArrangementFailure> {
     let arrangement = &rule.arrangement;
-    let wrong = |key| move |why| Unarranged { key: Some(key), why: GroupError::new(why) };
+    let wrong = |key| move |why| ArrangementFailure { key: Some(key), why: GroupError::new(why) };
     let tree = match &arrangement.tree {
         Some(TreeChoice::Shape(shape)) => Some(*shape),
         _ => None,
@@ -169,7 +169,7 @@ fn made(
         (TREE, tree.is_some()),
     ];
     let key = keys.into_iter().find_map(|(key, is_set)| is_set.then_some(key));
-    info.group(names.len(), &shape).map_err(|why| Unarranged { key, why })
+    info.group(names.len(), &shape).map_err(|why| ArrangementFailure { key, why })
 }
 
 /// The group with a tree that was made by hand. An algorithm that needs a graph gets its edges.

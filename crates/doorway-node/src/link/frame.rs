@@ -25,7 +25,7 @@ pub enum Frame<'a> {
     Hello(Hello),
     /// A message.
     Data {
-        /// Its number, counted from 1 for each pair of incarnations.
+        /// The number of the message, counted from 1 for each pair of incarnations.
         number: u64,
         /// How many messages of the other side have arrived.
         received: u64,

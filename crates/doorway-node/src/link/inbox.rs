@@ -19,9 +19,9 @@ pub struct Inbox {
 /// What to do with a message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is the next one. Count it with [`Inbox::delivered`] when it has been delivered.
+    /// The message is the next one. Count it with [`Inbox::delivered`] when it has been delivered.
     Deliver,
-    /// It has been delivered before.
+    /// The message has been delivered before.
     Duplicate,
     /// Earlier messages are missing, so the connection cannot be used any more.
     Gap,

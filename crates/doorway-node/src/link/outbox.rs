@@ -28,7 +28,7 @@ pub struct Outbox {
 /// A peer acknowledges messages in an impossible way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AckError {
-    /// It acknowledges messages that were never sent.
+    /// The peer acknowledges messages that were never sent.
     #[error("it acknowledges {count} messages, but only {sent} were sent")]
     NeverSent {
         /// How many messages it says it has.
@@ -36,7 +36,7 @@ pub enum AckError {
         /// How many messages were sent to it.
         sent: u64,
     },
-    /// It has lost messages that it had acknowledged, without a restart.
+    /// The peer has lost messages that it had acknowledged, without a restart.
     #[error("it has {count} messages, but had acknowledged {acknowledged}")]
     Forgotten {
         /// How many messages it says it has.

@@ -32,6 +32,6 @@ pub use machine::{AlgorithmMachine, Fault, Payload, Sends, TypedMachine};
 pub use reclaim::ReclaimRefusal;
 pub use report::BusyLock;
 pub use returns::Patience;
-pub use rule::{Begin, Rule, RuleError, served};
+pub use rule::{MachineConstructor, Rule, RuleError, served};
 pub use shard::{LockRequest, Shard};
 pub use table::Slot;

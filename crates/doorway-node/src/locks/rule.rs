@@ -22,7 +22,7 @@ pub struct Rule {
     /// Which clients come back quickly. Without it, nobody watches that, and a visit of the lock
     /// serves each client once.
     pub patience: Option<Patience>,
-    begin: Begin,
+    begin: MachineConstructor,
     /// The names of the members, if each lock has a coordinator of its own.
     spread: Option<Vec<String>>,
     /// The keys of the rule that arrange the members; empty if there are none.
@@ -34,7 +34,8 @@ pub struct Rule {
 }
 
 /// Begins one algorithm at a node.
-pub type Begin = fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn AlgorithmMachine>, Fault>;
+pub type MachineConstructor =
+    fn(NodeId, &Group, &Start, &mut Sends) -> Result<Box<dyn AlgorithmMachine>, Fault>;
 
 /// Why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +68,7 @@ impl Rule {
         permits: u32,
         handovers: u32,
     ) -> Result<Self, RuleError> {
-        let found = algorithms::with(algorithm, FindBegin);
+        let found = algorithms::with(algorithm, FindConstructor);
         let (info, begin) = found.ok_or_else(|| RuleError::Unknown(algorithm.to_owned()))?;
         if !info.served {
             return Err(RuleError::NotServed(algorithm.to_owned()));
@@ -76,7 +77,7 @@ impl Rule {
         let several = (permits != 1).then_some(permits);
         let shape = Shape { permits: several, seats: several, ..Shape::default() };
         let group = info.group(size, &shape).map_err(RuleError::Group)?;
-        Ok(Self::with_begin(info, group, handovers, begin))
+        Ok(Self::with_constructor(info, group, handovers, begin))
     }
 
     /// Make a rule for the members with these names.
@@ -86,7 +87,7 @@ impl Rule {
         handovers: u32,
     ) -> Result<Self, RuleError> {
         let arranged = arrange(config, members)?;
-        let found = algorithms::with(arranged.info.name, FindBegin);
+        let found = algorithms::with(arranged.info.name, FindConstructor);
         let (info, begin) = found.ok_or_else(|| RuleError::Unknown(config.algorithm.clone()))?;
         let keys = config.arrangement.keys();
         let keys: Vec<_> = keys.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -98,13 +99,18 @@ impl Rule {
             keys,
             patience: Some(Patience::SHORT),
             deviation: arranged.deviation,
-            ..Self::with_begin(info, arranged.group, handovers, begin)
+            ..Self::with_constructor(info, arranged.group, handovers, begin)
         })
     }
 
     /// Make a rule for an algorithm that is not in the list of the core, for tests.
     #[doc(hidden)]
-    pub fn with_begin(info: Info, group: Group, handovers: u32, begin: Begin) -> Self {
+    pub fn with_constructor(
+        info: Info,
+        group: Group,
+        handovers: u32,
+        begin: MachineConstructor,
+    ) -> Self {
         let (spread, keys, arrangement, deviation) = (None, String::new(), None, None);
         Self { info, group, handovers, patience: None, begin, spread, keys, arrangement, deviation }
     }
@@ -180,10 +186,10 @@ pub fn served() -> Vec<&'static str> {
 }
 
 /// Finds how to begin the algorithm of a name.
-struct FindBegin;
+struct FindConstructor;
 
-impl Task for FindBegin {
-    type Output = (Info, Begin);
+impl Task for FindConstructor {
+    type Output = (Info, MachineConstructor);
 
     fn run<A: Algorithm + 'static>(self) -> Self::Output {
         (A::INFO, |me, group, start, out| {
@@ -248,8 +254,8 @@ mod tests {
     #[test]
     fn what_an_algorithm_sends_as_it_begins_goes_out() {
         let group = Group::new(3).expect("a group of three");
-        let (info, begin) = FindBegin.run::<Greeting>();
-        let rule = Rule::with_begin(info, group, 0, begin);
+        let (info, begin) = FindConstructor.run::<Greeting>();
+        let rule = Rule::with_constructor(info, group, 0, begin);
         let members = ["a", "b", "c"].map(str::to_owned).to_vec();
         let seating = Arc::new(Seating { members, me: NodeId(0), rules: RuleBook::of_all(rule) });
         let mut shard = Shard::new(Arc::clone(&seating), 10);

@@ -48,11 +48,11 @@ pub struct LockRequest {
 /// The state of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ShardState {
-    /// It has stopped for its target view and waits for that view to start.
+    /// The shard has stopped for its target view and waits for that view to start.
     Stopped,
-    /// Its target view is running.
+    /// The target view of the shard is running.
     Running,
-    /// It cannot go on in its target view and waits for a newer one.
+    /// The shard cannot go on in its target view and waits for a newer one.
     Exhausted,
     /// The membership of the node has ended. It waits for a view of its next membership.
     Lapsed,

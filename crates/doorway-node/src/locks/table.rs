@@ -27,7 +27,7 @@ pub struct Slot(pub(super) u32);
 pub(super) struct Entry {
     pub(super) name: Name,
     pub(super) lock: Lock<dyn AlgorithmMachine>,
-    /// Its rule, by its index in the list of rules.
+    /// The rule of the lock, by its index in the list of rules.
     pub(super) rule: u32,
     /// How often it is pinned.
     pins: u32,

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use doorway_protocol::AuditEntry;
+use doorway_protocol::text::cut;
 use serde::{Deserialize, Serialize};
 
 /// How many entries the log keeps.
@@ -34,7 +35,7 @@ impl AuditLog {
         let mut entry = entry.clone();
         let AuditEntry { number, at, node, who, from, what, result } = &mut entry;
         for text in [at, node, who, from, what, result] {
-            text.truncate(text.floor_char_boundary(TEXT_LIMIT));
+            text.truncate(cut(text, TEXT_LIMIT).len());
         }
         *number = 0;
         let same = |known: &AuditEntry| AuditEntry { number: 0, ..known.clone() } == entry;

@@ -59,7 +59,7 @@ pub enum Command {
     Forget {
         /// The member.
         id: MemberId,
-        /// Its beat that the sender saw last.
+        /// The beat of the member that the sender saw last.
         beat: u64,
     },
     /// A member leaves. It holds nothing any more.
@@ -83,7 +83,7 @@ pub enum Command {
     AddSeat(Seat),
     /// An operator removes a machine. Its members are evicted.
     DropSeat(SeatId),
-    /// These seats vote, and no others.
+    /// Let these seats vote, and no others.
     Voters(Vec<SeatId>),
     /// An operator changes the lease, in milliseconds. Each member goes on with its old lease until
     /// its next renewal. A shorter lease changes how soon the others remove a member only when its
@@ -102,7 +102,7 @@ pub enum Command {
     Hold {
         /// The promise.
         id: HoldId,
-        /// Its length in milliseconds; none if it is without end.
+        /// The length of the promise in milliseconds; none if it is without end.
         length_ms: Option<u64>,
     },
     /// A promise is over: the lock was released or broken, or its time has passed. Nothing happens

@@ -202,7 +202,7 @@ pub enum Output {
         /// The fence of the grant.
         fence: Fence,
     },
-    /// These holds are orphans now, for reports: no others are.
+    /// The holds that are orphans now, for reports.
     Orphans(Vec<Orphan>),
 }
 
@@ -234,14 +234,14 @@ pub enum Loss {
 /// Where the process stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// It has no number yet.
+    /// The process has no number yet.
     Joining,
-    /// It has this number. `since` is when it got the number.
+    /// The process has this number. `since` is when it got the number.
     Member { id: MemberId, since: Duration },
-    /// It gives up its membership at this time, when no client can count on it any more: for good
-    /// if it `ends`, otherwise it joins again.
+    /// The process gives up its membership at this time, when no client can count on it any more:
+    /// for good if it `ends`, otherwise it joins again.
     Leaving { id: MemberId, at: Duration, ends: bool },
-    /// It has left.
+    /// The process has left.
     Gone,
 }
 

@@ -66,7 +66,7 @@ pub struct MemberId(pub u64);
 /// A machine that belongs to the group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seat {
-    /// Its number.
+    /// The number of the seat.
     pub id: SeatId,
     /// The name of its node.
     pub name: String,
@@ -79,7 +79,7 @@ pub struct Seat {
 /// A process of a seat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Its number.
+    /// The number of the member.
     pub id: MemberId,
     /// The seat to which it belongs.
     pub seat: SeatId,

@@ -33,11 +33,11 @@ pub(super) struct FlushRound {
 /// How far the node has got with the view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// It has not stopped for the view yet.
+    /// The node has not stopped for the view yet.
     Behind,
-    /// It has stopped, and has told the others that it holds these locks.
+    /// The node has stopped, and has told the others that it holds these locks.
     Flushed(Vec<HeldLock>),
-    /// It has started the view.
+    /// The node has started the view.
     Running,
 }
 

@@ -143,7 +143,7 @@ async fn aside<T: Send + 'static>(
 
 /// Take steps that a link names, as many as are possible.
 fn take(story: &mut Story, words: &str) -> Result<(Vec<StepView>, Option<String>), Problem> {
-    let words = story::words::split(words)?;
+    let words = story::step_words::split(words)?;
     if words.len() > STEPS {
         return Err(Problem::bad(format!("at most {STEPS} steps in one call")));
     }

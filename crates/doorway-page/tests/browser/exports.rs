@@ -39,7 +39,7 @@ fn a_story_is_exported_in_every_format() {
     }
     let script = exported(&stage, "script");
     assert_eq!(script, script::run(&script).unwrap().text, "the script has its effects");
-    assert_eq!(Story::read(&script).unwrap().words, story.words());
+    assert_eq!(Story::read(&script).unwrap().words, story.step_words());
     for (name, format) in [
         ("svg", Format::Svg),
         ("mermaid", Format::Mermaid),

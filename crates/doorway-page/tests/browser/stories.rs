@@ -20,7 +20,7 @@ fn every_algorithm_takes_twenty_steps() {
         stage.browser.wait(name, "return doorwayLab.story.steps.length >= 20");
         let steps = stage.browser.run("return doorwayLab.story.words()");
         let mut story = Story::begin(&format!("{name} n=4")).unwrap();
-        for word in doorway_lab::story::words::split(steps.as_str().unwrap()).unwrap() {
+        for word in doorway_lab::story::step_words::split(steps.as_str().unwrap()).unwrap() {
             story.step(word).unwrap();
         }
         let print = stage.browser.run("return doorwayLab.story.steps.at(-1).print");

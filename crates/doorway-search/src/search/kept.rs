@@ -7,14 +7,19 @@
 
 use std::io::{self, Read, Write};
 
+use crc32fast::Hasher;
+
 use super::layer::{Layer, Part};
 use super::ways::Ways;
 use super::{Scope, Search, shard};
 use crate::graph::Graph;
 use crate::model::{Model, NOT_FOLLOWED, Successors, Tag};
 
-/// The first bytes of a file, with the version of its format.
-const MAGIC: &[u8; 16] = b"doorway search 1";
+/// The first bytes of a file. The number of its format follows, as one digit.
+const MAGIC: &[u8; 15] = b"doorway search ";
+
+/// The number of the format that is written. Format 1 had another checksum.
+const FORMAT: u8 = b'2';
 
 /// Why a search cannot be continued from a file.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub enum KeptError {
     Io(io::Error),
     /// The file has no search, or is damaged.
     Damaged,
+    /// The file has the format of another version of Doorway; this is its number.
+    Format(char),
     /// The file has the search of something else; this is what it says it is.
     Other(String),
 }
@@ -32,6 +39,12 @@ impl std::fmt::Display for KeptError {
         match self {
             Self::Io(error) => error.fmt(f),
             Self::Damaged => f.write_str("it has no search, or it is damaged"),
+            Self::Format(number) => write!(
+                f,
+                "another version of Doorway wrote it, in format {number}; this version reads \
+                 format {}",
+                char::from(FORMAT)
+            ),
             Self::Other(what) => write!(f, "it has another search: {what}"),
         }
     }
@@ -49,8 +62,9 @@ impl<'m> Search<'m> {
     /// Write a search that has stopped. `title` says in one line what is searched; a search is
     /// continued only under the title that it was kept with.
     pub fn keep(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Writer { out, sum: SEED };
+        let mut out = Writer { out, sum: Hasher::new() };
         out.bytes(MAGIC)?;
+        out.bytes(&[FORMAT])?;
         out.numbers(title.chars().map(u32::from).collect::<Vec<_>>().into_iter())?;
         let progress = self.progress;
         for number in [progress.states, progress.steps, progress.bytes] {
@@ -67,7 +81,7 @@ impl<'m> Search<'m> {
         out.numbers(ends.iter().copied())?;
         out.numbers(targets.iter().copied())?;
         out.numbers(tags.iter().map(|tag| tag.to_bits().into()))?;
-        let sum = out.sum;
+        let sum = out.sum.clone().finalize();
         out.bytes(&sum.to_le_bytes())?;
         out.out.flush()
     }
@@ -79,11 +93,14 @@ impl<'m> Search<'m> {
         title: &str,
         input: &mut dyn Read,
     ) -> Result<Self, KeptError> {
-        let mut input = Reader { input, sum: SEED };
-        let mut magic = [0; MAGIC.len()];
+        let mut input = Reader { input, sum: Hasher::new() };
+        let (mut magic, mut format) = ([0; MAGIC.len()], [0]);
         input.bytes(&mut magic)?;
-        if magic != *MAGIC {
-            return Err(KeptError::Damaged);
+        input.bytes(&mut format)?;
+        match format {
+            _ if magic != *MAGIC => return Err(KeptError::Damaged),
+            [FORMAT] => {}
+            [other] => return Err(KeptError::Format(char::from(other))),
         }
         let said = input.numbers()?.into_iter().map(char::from_u32).collect::<Option<String>>();
         let said = said.ok_or(KeptError::Damaged)?;
@@ -116,10 +133,10 @@ impl<'m> Search<'m> {
         let (ends, targets) = (input.numbers()?, input.numbers()?);
         let tags = input.numbers()?.into_iter().map(|bits| Tag::from_bits(bits as u16));
         search.graph = Graph::of_parts(ends, targets, tags.collect());
-        let sum = input.sum;
-        let mut said = [0; 8];
+        let sum = input.sum.clone().finalize();
+        let mut said = [0; 4];
         input.bytes(&mut said)?;
-        if u64::from_le_bytes(said) != sum {
+        if u32::from_le_bytes(said) != sum {
             return Err(KeptError::Damaged);
         }
         search.open = Some(search.rebuild().ok_or(KeptError::Damaged)?);
@@ -199,30 +216,17 @@ impl Layer {
     }
 }
 
-/// The checksum before the first byte, and what it is multiplied with for each word (FNV-1a with
-/// words of eight bytes).
-const SEED: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
-
-fn add(sum: u64, bytes: &[u8]) -> u64 {
-    bytes.chunks(8).fold(sum, |sum, word| {
-        let mut padded = [0; 8];
-        padded[..word.len()].copy_from_slice(word);
-        (sum ^ u64::from_le_bytes(padded)).wrapping_mul(PRIME)
-    })
-}
-
 /// The most numbers that are converted at a time.
 const PIECE: usize = 1 << 14;
 
 struct Writer<'w> {
     out: &'w mut dyn Write,
-    sum: u64,
+    sum: Hasher,
 }
 
 impl Writer<'_> {
     fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.sum = add(self.sum, bytes);
+        self.sum.update(bytes);
         self.out.write_all(bytes)
     }
 
@@ -240,13 +244,13 @@ impl Writer<'_> {
 
 struct Reader<'r> {
     input: &'r mut dyn Read,
-    sum: u64,
+    sum: Hasher,
 }
 
 impl Reader<'_> {
     fn bytes(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.input.read_exact(bytes)?;
-        self.sum = add(self.sum, bytes);
+        self.sum.update(bytes);
         Ok(())
     }
 

@@ -162,6 +162,9 @@ fn a_file_that_has_no_such_search_is_refused() {
     assert_eq!(load(&file, Scope { record: false, ..scope }, "web"), damaged);
     assert_eq!(load(&file[..file.len() - 1], scope, "web"), damaged);
     assert_eq!(load(b"", scope, "web"), damaged);
+    let older = [b"doorway search 1", &file[16..]].concat();
+    let format = "another version of Doorway wrote it, in format 1; this version reads format 2";
+    assert_eq!(load(&older, scope, "web"), Err(format.to_owned()));
     for at in (0..file.len()).step_by(file.len() / 100) {
         let mut other = file.clone();
         other[at] ^= 0x10;

@@ -15,10 +15,10 @@ pub const BACKLOG: usize = 1 << 20;
 
 /// What a connection has yet to write.
 #[derive(Debug, Default)]
-pub struct Outbox(Mutex<Pending>);
+pub struct Outbox(Mutex<OutboxBuffer>);
 
 #[derive(Debug, Default)]
-struct Pending {
+struct OutboxBuffer {
     bytes: Vec<u8>,
     /// How many of the bytes tell of losses. Those must reach the client, and there are no more
     /// losses than grants, so they do not count when a client reads too slowly.
@@ -52,7 +52,7 @@ impl Outbox {
             pending.append(reply);
             pending.written();
         }
-        Pending::wake(pending);
+        OutboxBuffer::wake(pending);
     }
 
     /// Greet the client, and tell it what it has to know first. What it was told before comes after
@@ -70,14 +70,14 @@ impl Outbox {
         }
         pending.greeted = true;
         pending.written();
-        Pending::wake(pending);
+        OutboxBuffer::wake(pending);
     }
 
     /// End the connection once it has written what is here.
     pub fn close(&self) {
         let mut pending = self.0.lock();
         pending.closing = true;
-        Pending::wake(pending);
+        OutboxBuffer::wake(pending);
     }
 
     /// Take all bytes, in exchange for a buffer that is empty. Before the greeting there are none:
@@ -122,7 +122,7 @@ impl Outbox {
     }
 }
 
-impl Pending {
+impl OutboxBuffer {
     /// Append a reply. If it is too long for a frame, which limits should prevent, the client gets
     /// a refusal instead.
     fn append(&mut self, reply: &Reply) {

@@ -67,7 +67,7 @@ impl Algorithm for Clh {
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(me: Process) -> At {
         At::Outside { node: me.i + 1 }

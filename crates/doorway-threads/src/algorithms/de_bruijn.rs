@@ -63,7 +63,7 @@ impl Algorithm for DeBruijn {
         claims: Claims { bypass, ..Claims::LOCKOUT_FREE },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -53,7 +53,7 @@ impl Algorithm for Dekker {
         claims: Claims::LOCKOUT_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

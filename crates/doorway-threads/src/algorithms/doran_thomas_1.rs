@@ -52,7 +52,7 @@ impl Algorithm for DoranThomas1 {
         claims: Claims::LOCKOUT_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

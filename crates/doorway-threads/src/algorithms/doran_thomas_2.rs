@@ -57,7 +57,7 @@ impl Algorithm for DoranThomas2 {
         claims: Claims { fifo: |_| false, ..Claims::FIFO },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -54,7 +54,7 @@ impl Algorithm for Exchange {
         claims: Claims::DEADLOCK_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -63,7 +63,7 @@ impl Algorithm for HehnerShyamasundar {
         claims: Claims { since: Since::Doorway, ..Claims::FIFO },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -54,7 +54,7 @@ impl Algorithm for Hyman {
         claims: Claims::LOCKOUT_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -56,7 +56,7 @@ impl Algorithm for IncrementUndo {
         claims: Claims::DEADLOCK_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -58,7 +58,7 @@ impl Algorithm for Kessels {
         claims: Claims::FIFO,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -8,7 +8,7 @@ use crate::{Algorithm, Exclusive, Info};
 /// What every algorithm file needs.
 pub mod prelude {
     pub use crate::{
-        Algorithm, Bypass, Claims, Info, MOST, Memory, Primitive, Process, Shared, Since,
+        Algorithm, Bypass, Claims, Info, MOST, Memory, Primitive, Process, RegisterArray, Since,
         Withdraws, Word, places, shared,
     };
 }

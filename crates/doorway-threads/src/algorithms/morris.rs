@@ -81,7 +81,7 @@ impl Algorithm for Morris {
         },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

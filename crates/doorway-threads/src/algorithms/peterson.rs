@@ -61,7 +61,7 @@ impl Algorithm for Peterson {
         claims: Claims::FIFO,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -65,7 +65,7 @@ impl Algorithm for PetersonN {
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

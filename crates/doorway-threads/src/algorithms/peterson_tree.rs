@@ -67,7 +67,7 @@ impl Algorithm for PetersonTree {
         claims: Claims { fifo: |n| n == 2, bypass, ..Claims::LOCKOUT_FREE },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

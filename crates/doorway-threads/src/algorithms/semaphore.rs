@@ -67,7 +67,7 @@ impl Algorithm for OneSemaphore {
         },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -77,7 +77,7 @@ impl Algorithm for Szymanski {
         },
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -62,7 +62,7 @@ impl Algorithm for Ticket {
         claims: Claims::FIFO,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(_: Process) -> At {
         At::Outside

@@ -154,12 +154,12 @@ pub(super) struct Watch {
 
 /// How long threads waited, including the time to read the clock, and how often they were overtaken
 /// meanwhile.
-pub(super) struct Waits {
+pub(super) struct WaitTimes {
     nanoseconds: Histogram<u64>,
     pub(super) overtaken: u64,
 }
 
-impl Default for Waits {
+impl Default for WaitTimes {
     fn default() -> Self {
         let minute = 60_000_000_000;
         let nanoseconds = Histogram::new_with_bounds(1, minute, 2).expect("sensible bounds");
@@ -167,7 +167,7 @@ impl Default for Waits {
     }
 }
 
-impl Visitor for Waits {
+impl Visitor for WaitTimes {
     fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
         let begin = Instant::now();
         let mut look = None;
@@ -179,7 +179,7 @@ impl Visitor for Waits {
     }
 }
 
-impl Waits {
+impl WaitTimes {
     /// The wait that this fraction of all waits did not exceed, in nanoseconds.
     pub(super) fn quantile(&self, part: f64) -> f64 {
         self.nanoseconds.value_at_quantile(part) as f64
@@ -187,11 +187,11 @@ impl Waits {
 }
 
 impl Measure for Watch {
-    type Output = Option<Waits>;
+    type Output = Option<WaitTimes>;
 
-    fn run<L: Lock>(self) -> Option<Waits> {
-        let race = race::<L, Waits>(self.threads, self.length)?;
-        let mut all = Waits::default();
+    fn run<L: Lock>(self) -> Option<WaitTimes> {
+        let race = race::<L, WaitTimes>(self.threads, self.length)?;
+        let mut all = WaitTimes::default();
         for waits in &race.visitors {
             all.nanoseconds.add(&waits.nanoseconds).expect("all have the same bounds");
             all.overtaken = all.overtaken.max(waits.overtaken);

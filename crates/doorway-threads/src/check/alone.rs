@@ -24,7 +24,7 @@ pub struct SoloAccesses {
 ///
 /// If the process has to wait: that would be a deadlock of a single process.
 pub fn alone<A: Algorithm>(n: usize) -> SoloAccesses {
-    let registers = |shared: &crate::Shared| std::vec![shared.first; shared.length.of(n)];
+    let registers = |shared: &crate::RegisterArray| std::vec![shared.first; shared.length.of(n)];
     let mut memory = CountingMemory {
         registers: A::SHARED.iter().map(registers).collect(),
         counts: SoloAccesses::default(),

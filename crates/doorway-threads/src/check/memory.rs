@@ -7,7 +7,7 @@ use std::vec::Vec;
 use super::Rules;
 use super::program::Program;
 use crate::place::{byte, word};
-use crate::{Length, Memory, Primitive, Process, Register, Shared, Word};
+use crate::{Length, Memory, Primitive, Process, Register, RegisterArray, Word};
 
 /// The most writes of a process in its store buffer.
 pub(super) const BUFFERED: usize = 4;
@@ -18,7 +18,7 @@ const WRITE: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) n: usize,
-    shared: &'static [Shared],
+    shared: &'static [RegisterArray],
     /// The bytes of a place.
     place: usize,
     /// Where each array begins.
@@ -106,7 +106,7 @@ impl Layout {
 
     /// Every register with its value in memory. Writes that wait in a buffer are not in memory yet.
     pub(super) fn registers(&self, row: &Row) -> Vec<(String, Word)> {
-        let each = |(array, shared): (usize, &Shared)| {
+        let each = |(array, shared): (usize, &RegisterArray)| {
             let registers =
                 (0..shared.length.of(self.n)).map(move |index| Register { array, index });
             let value = |register| (self.name(register), word(row.0[self.register(register)]));
@@ -139,7 +139,7 @@ impl Default for Row {
 /// Why a step cannot be taken, or is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It cannot be taken before another process moves.
+    /// The step cannot be taken before another process moves.
     Blocked,
     /// A number grows beyond the bound.
     Beyond,

@@ -8,13 +8,13 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::memory::ModelMemory;
-use crate::{Algorithm, Info, Place, Process, Section, Shared, Withdraws};
+use crate::{Algorithm, Info, Place, Process, RegisterArray, Section, Withdraws};
 
 /// An algorithm that the explorer can run.
 #[derive(Clone, Copy)]
 pub(super) struct Program {
     pub(super) info: &'static Info,
-    pub(super) shared: &'static [Shared],
+    pub(super) shared: &'static [RegisterArray],
     /// The most words that a process remembers.
     pub(super) words: usize,
     names: &'static [(&'static str, Section)],

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use doorway_search::{Graph, Lasso, NOWHERE, Search, Waits, fair_round};
+use doorway_search::{Graph, Lasso, NOWHERE, Search, WaitAnalysis, fair_round};
 
 use super::Report;
 use super::model::{ProcessModel, unpack};
@@ -53,7 +53,7 @@ pub(super) fn look_into_waiting(
     let nobody_inside = |state| (0..n).all(|i| !sections.is(state, i, Section::Inside));
     let somebody_busy = |state| (0..n).any(|i| sections.is_busy(state, i));
     let no_entry =
-        Waits::of(graph, |state| nobody_inside(state) && somebody_busy(state), |_| false);
+        WaitAnalysis::of(graph, |state| nobody_inside(state) && somebody_busy(state), |_| false);
     let deadlock = endless(model, search, &sections, &everyone, no_entry.rounds);
     report.deadlock_free = Some(deadlock.is_none());
 
@@ -64,13 +64,13 @@ pub(super) fn look_into_waiting(
             Since::FirstStep => sections.wants_in(state, i),
             Since::Doorway => sections.is(state, i, Section::Waiting),
         };
-        let by_all = Waits::of(graph, waits, |tag| tag.entered() && tag.actor() != i);
-        let by_one = (0..n)
-            .filter(|j| *j != i)
-            .map(|j| Waits::of(graph, waits, |tag| tag.entered() && tag.actor() == j).overtaken);
+        let by_all = WaitAnalysis::of(graph, waits, |tag| tag.entered() && tag.actor() != i);
+        let by_one = (0..n).filter(|j| *j != i).map(|j| {
+            WaitAnalysis::of(graph, waits, |tag| tag.entered() && tag.actor() == j).overtaken
+        });
         bypass = worse(bypass, by_all.overtaken, by_one);
         if lockout.is_none() {
-            let busy = Waits::of(graph, |state| sections.is_busy(state, i), |_| false);
+            let busy = WaitAnalysis::of(graph, |state| sections.is_busy(state, i), |_| false);
             lockout = endless(model, search, &sections, &[i], busy.rounds);
         }
     }

@@ -187,17 +187,17 @@ impl Rounds<'_> {
 /// What a machine is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mind {
-    /// It is about to look.
+    /// The machine is about to look.
     Fresh,
-    /// It has seen its left neighbour, and is about to look at the right one.
+    /// The machine has seen its left neighbour, and is about to look at the right one.
     Saw(Word),
-    /// It is about to move to this state.
+    /// The machine is about to move to this state.
     Decided(Word),
 }
 
 /// A machine of a ring: its state, and what it is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Machine {
+struct RingMachine {
     own: Word,
     mind: Mind,
 }
@@ -208,7 +208,7 @@ struct Ring<R> {
     n: usize,
     daemon: Daemon,
     /// Everything that each machine can be, by its digit.
-    digits: Vec<Vec<Machine>>,
+    digits: Vec<Vec<RingMachine>>,
     /// The value of each digit; after the last one, the number of states.
     worth: Vec<u32>,
 }
@@ -226,13 +226,13 @@ impl<R: Rule> Ring<R> {
         few.then_some(Self { rule, n, daemon, digits, worth })
     }
 
-    fn machine(&self, state: u32, i: usize) -> Machine {
+    fn machine(&self, state: u32, i: usize) -> RingMachine {
         let digit = state / self.worth[i] % self.digits[i].len() as u32;
         self.digits[i][digit as usize]
     }
 
     /// The state after a machine has changed.
-    fn with(&self, state: u32, i: usize, machine: Machine) -> u32 {
+    fn with(&self, state: u32, i: usize, machine: RingMachine) -> u32 {
         let before = state / self.worth[i] % self.digits[i].len() as u32;
         let after = self.digits[i].iter().position(|other| *other == machine);
         let after = after.expect("a machine that can be") as u32;
@@ -293,7 +293,7 @@ impl<R: Rule> Ring<R> {
 
     fn central(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
         for own in self.moves(i, self.view(state, i)) {
-            found(i, self.with(state, i, Machine { own, mind: Mind::Fresh }));
+            found(i, self.with(state, i, RingMachine { own, mind: Mind::Fresh }));
         }
     }
 
@@ -302,7 +302,7 @@ impl<R: Rule> Ring<R> {
         let mut after = std::vec![state];
         for i in 0..self.n {
             for nth in 0..after.len() {
-                let moved = |own| self.with(after[nth], i, Machine { own, mind: Mind::Fresh });
+                let moved = |own| self.with(after[nth], i, RingMachine { own, mind: Mind::Fresh });
                 let moved: Vec<u32> = self.moves(i, self.view(state, i)).map(moved).collect();
                 after.extend(moved);
             }
@@ -312,9 +312,9 @@ impl<R: Rule> Ring<R> {
 
     /// The next access of a machine.
     fn step(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
-        let Machine { own, mind } = self.machine(state, i);
+        let RingMachine { own, mind } = self.machine(state, i);
         let view = self.view(state, i);
-        let mut becomes = |own, mind| found(i, self.with(state, i, Machine { own, mind }));
+        let mut becomes = |own, mind| found(i, self.with(state, i, RingMachine { own, mind }));
         let left = match (mind, self.rule.looks(Process { i, n: self.n })) {
             (Mind::Decided(next), _) => return becomes(next, Mind::Fresh),
             (Mind::Fresh, Looks::Both) => return becomes(own, Mind::Saw(view.left)),
@@ -330,7 +330,7 @@ impl<R: Rule> Ring<R> {
 }
 
 /// Everything that a machine can be. A decision is one that the rule allows.
-fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<Machine> {
+fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<RingMachine> {
     let states = || 0..rule.states();
     let mut digits = Vec::new();
     for own in states().filter(|state| rule.admits(me, *state)) {
@@ -347,7 +347,7 @@ fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<Machine> {
                 }
             }
         }
-        digits.extend(minds.into_iter().map(|mind| Machine { own, mind }));
+        digits.extend(minds.into_iter().map(|mind| RingMachine { own, mind }));
     }
     digits
 }

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use doorway_threads::check::{Check, Report};
 use doorway_threads::problems::{Delivery, Turnstile};
-use doorway_threads::{Algorithm, Info, Memory, Process, Shared};
+use doorway_threads::{Algorithm, Info, Memory, Process, RegisterArray};
 
 /// Explore on semaphores that hand over to the process that has slept longest, as the crate's own
 /// do.
@@ -74,7 +74,7 @@ fn the_order_of_the_semaphore_matters_for_waiting_only() {
 struct AlteredAlgorithm<A, const REGISTER: usize, const FIRST: usize>(PhantomData<fn() -> A>);
 
 impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> AlteredAlgorithm<A, REGISTER, FIRST> {
-    const ALTERED: [Shared; 16] = {
+    const ALTERED: [RegisterArray; 16] = {
         let mut altered = [A::SHARED[0]; 16];
         let mut nth = 0;
         while nth < A::SHARED.len() {
@@ -92,7 +92,7 @@ impl<A: Algorithm, const REGISTER: usize, const FIRST: usize> Algorithm
     type At = A::At;
 
     const INFO: Info = A::INFO;
-    const SHARED: &'static [Shared] = Self::ALTERED.split_at(A::SHARED.len()).0;
+    const SHARED: &'static [RegisterArray] = Self::ALTERED.split_at(A::SHARED.len()).0;
 
     fn outside(me: Process) -> A::At {
         A::outside(me)

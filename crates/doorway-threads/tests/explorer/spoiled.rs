@@ -9,7 +9,7 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::peterson_tree::PetersonTree;
 use doorway_threads::algorithms::replace_add::ReplaceAdd;
 use doorway_threads::check::{Check, Report};
-use doorway_threads::{Algorithm, Info, Memory, Process, Register, Shared, Word};
+use doorway_threads::{Algorithm, Info, Memory, Process, Register, RegisterArray, Word};
 
 use crate::found::{BROKEN, EVER, LIVELOCKS, ReportSummary, UNFAIR, by, found};
 
@@ -28,7 +28,7 @@ macro_rules! spoiled {
 
             const INFO: Info =
                 Info { name: stringify!($spoiled), bound: None, ..$original::INFO };
-            const SHARED: &'static [Shared] = $original::SHARED;
+            const SHARED: &'static [RegisterArray] = $original::SHARED;
 
             fn outside(me: Process) -> Self::At {
                 $original::outside(me)

@@ -13,7 +13,7 @@ use doorway_threads::algorithms::peterson::Peterson;
 use doorway_threads::algorithms::ticket::Ticket;
 use doorway_threads::algorithms::{ALL, LockTask, with_lock};
 use doorway_threads::{
-    Algorithm, Exclusive, Info, Memory, Place, Process, RawLock, Relax, Section, Shared,
+    Algorithm, Exclusive, Info, Memory, Place, Process, RawLock, RegisterArray, Relax, Section,
 };
 use lock_api::{Mutex, MutexGuard, RawMutex};
 
@@ -116,7 +116,7 @@ enum Slow {}
 impl Algorithm for Slow {
     type At = <Ticket as Algorithm>::At;
     const INFO: Info = Ticket::INFO;
-    const SHARED: &'static [Shared] = Ticket::SHARED;
+    const SHARED: &'static [RegisterArray] = Ticket::SHARED;
 
     fn outside(me: Process) -> Self::At {
         Ticket::outside(me)

@@ -10,6 +10,7 @@ use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::numbers::short;
 use doorway_lab::plot::Plot;
 use doorway_lab::simulate::{Options, Workload};
+use doorway_protocol::text::capitalized;
 
 use super::print_json;
 use crate::check_args::parse_threads;
@@ -220,7 +221,7 @@ impl Args {
             (Sweep::Size, Workload::Scripted(_)) => String::new(),
         };
         Plot {
-            title: format!("{}{fixed}", capitalised(self.metric.label())),
+            title: format!("{}{fixed}", capitalized(self.metric.label())),
             x_label: plan.sweep.label().to_owned(),
             y_label: self.metric.label().to_owned(),
             x_log: plan.sweep != Sweep::Size,
@@ -256,18 +257,13 @@ fn alike(metric: Metric, rows: &[Row], points: usize) -> Vec<Vec<&'static str>> 
     groups.iter().filter(|group| group.len() > 1).map(names).collect()
 }
 
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
 fn print_table(
     out: &mut dyn Write,
     metric: Metric,
     plan: &Plan<'_>,
     rows: &[Row],
 ) -> anyhow::Result<()> {
-    writeln!(out, "{}, by {}\n", capitalised(metric.label()), plan.sweep.label())?;
+    writeln!(out, "{}, by {}\n", capitalized(metric.label()), plan.sweep.label())?;
     let points = plan.points.iter().map(|point| short(*point));
     let mut table = Table::new(std::iter::once("algorithm".to_owned()).chain(points));
     for curve in rows.chunks(plan.points.len()) {

@@ -99,8 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", default_value = "term")]
     pub(crate) on_lost: OnLost,
 
-    /// Give the command this long to end when the lock is about to be lost, in seconds; at most
-    /// half of --ttl [default: a quarter of --ttl, or 2.5 without one]
+    /// Give the command this long to end when the lock is about to be lost, in seconds or as
+    /// 500ms; at most half of --ttl [default: a quarter of --ttl, or 2.5 without one]
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) grace: Option<Duration>,
 
@@ -113,12 +113,12 @@ pub(crate) struct Args {
     )]
     pub(crate) lost_exit_code: u8,
 
-    /// Hold the lock for at least this long, in seconds, even if the command ends sooner
+    /// Hold the lock for at least this long, in seconds or as 10m, even if the command ends sooner
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) hold_at_least: Option<Duration>,
 
     /// Let the node give the lock to others if it has not heard from this wrapper for this long,
-    /// in seconds [default: the lock is held as long as the command runs; over TCP 10]
+    /// in seconds or as 10m [default: the lock is held as long as the command runs; over TCP 10]
     #[arg(long, value_name = "SECS", value_parser = ttl)]
     pub(crate) ttl: Option<Duration>,
 

@@ -17,25 +17,15 @@ pub(crate) struct CommandLine {
 }
 
 impl CommandLine {
-    /// As [`Self::new`], but refuse `program -- COMMAND`, where a name is missing. The parser drops
-    /// a `--` before the first word, so the command line of this process is looked at.
+    /// As [`Self::new`]. The parser drops a `--` before the first word, so the command line of this
+    /// process is looked at.
     pub(crate) fn read(
         program: &str,
         words: &[OsString],
         line: Option<&OsStr>,
     ) -> Result<Self, String> {
-        let mut before = env::args_os().rev().skip(words.len());
-        let no_split = line.is_none() && !words.iter().any(|word| word == "--");
-        if let Some(first) = words.first()
-            && no_split
-            && before.next().is_some_and(|word| word == "--")
-        {
-            let first = first.display();
-            return Err(format!(
-                "no name before `--`: say {program} NAME -- {first}..., with the name of a lock"
-            ));
-        }
-        Self::new(program, words, line)
+        let before = env::args_os().rev().nth(words.len());
+        Self::new(program, before.is_some_and(|word| word == "--"), words, line)
     }
 
     /// What to say when the command was not found: what else may have been meant.
@@ -53,16 +43,29 @@ impl CommandLine {
         ))
     }
 
-    /// Split the words after the options of `program`, which is `doorway run` or one like it;
-    /// `line` is the value of `-c`, if it was among the options.
+    /// Split the words after the options of `program`, which is `doorway run` or one like it, and
+    /// after a `--` that ended the options, if one `ended` them; `line` is the value of `-c`, if it
+    /// was among the options.
     ///
     /// The words before the first `--` are names. Without a `--` the first word is the name and the
-    /// rest is the command, as with flock(1), which also takes `-c LINE` after the name.
-    pub(crate) fn new(
+    /// rest is the command, as with flock(1), which also takes `-c LINE` after the name. A name may
+    /// begin with `-` if the options have ended: `program -- -name -- COMMAND`.
+    fn new(
         program: &str,
+        ended: bool,
         words: &[OsString],
         line: Option<&OsStr>,
     ) -> Result<Self, String> {
+        if let Some(first) = words.first()
+            && ended
+            && line.is_none()
+            && !words.iter().any(|word| word == "--")
+        {
+            let first = first.display();
+            return Err(format!(
+                "no name before `--`: say {program} NAME -- {first}..., with the name of a lock"
+            ));
+        }
         let shell = |line: &OsString| vec!["sh".into(), "-c".into(), line.clone()];
         let (names, command) = if let Some(at) = words.iter().position(|word| word == "--") {
             (&words[..at], words[at + 1..].to_vec())
@@ -89,8 +92,10 @@ impl CommandLine {
         if command.is_empty() {
             return Err(no_command(program, names));
         }
-        let mut locks =
-            names.iter().map(|word| name(program, word)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(option) = names.iter().find(|word| is_option(word) && !ended) {
+            return Err(no_option(program, option));
+        }
+        let mut locks = names.iter().map(name).collect::<Result<Vec<_>, _>>()?;
         if locks.is_empty() {
             return Err(format!("no name given: say {program} NAME -- COMMAND..."));
         }
@@ -115,8 +120,8 @@ fn no_option(program: &str, word: &OsString) -> String {
         ),
         Some(near) => format!("'{shown}' is unknown; did you mean '{near}'?"),
         None => format!(
-            "'{shown}' is unknown: no NAME begins with '-', and `--` goes before a COMMAND that \
-             does; `{program} -h` lists the options"
+            "'{shown}' is unknown: `--` goes before a COMMAND that begins with '-', and before all \
+             NAMEs if one of them does; `{program} -h` lists the options"
         ),
     }
 }
@@ -145,10 +150,7 @@ fn no_command(program: &str, names: &[OsString]) -> String {
     text
 }
 
-fn name(program: &str, word: &OsString) -> Result<Name, String> {
-    if is_option(word) {
-        return Err(no_option(program, word));
-    }
+fn name(word: &OsString) -> Result<Name, String> {
     let text = word.to_str().ok_or_else(|| {
         format!("'{}' is not the name of a lock: names are UTF-8", word.display())
     })?;
@@ -161,8 +163,17 @@ mod tests {
 
     fn words(text: &str, line: Option<&str>) -> Result<(String, String), String> {
         let words: Vec<OsString> = text.split_whitespace().map(Into::into).collect();
+        split(false, &words, line)
+    }
+
+    /// The names and the command of `doorway run`. A `--` may have `ended` its options before.
+    fn split(
+        ended: bool,
+        words: &[OsString],
+        line: Option<&str>,
+    ) -> Result<(String, String), String> {
         let CommandLine { locks, command } =
-            CommandLine::new("doorway run", &words, line.map(OsStr::new))?;
+            CommandLine::new("doorway run", ended, words, line.map(OsStr::new))?;
         let locks: Vec<_> = locks.iter().map(Name::as_str).collect();
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         Ok((locks.join(" "), command.join(" ")))
@@ -186,6 +197,15 @@ mod tests {
     }
 
     #[test]
+    fn a_name_may_begin_with_a_dash_after_the_options_have_ended() {
+        let words = ["-b", "-a", "--", "ls", "-l"].map(OsString::from);
+        assert_eq!(split(true, &words, None), Ok(("-a -b".into(), "ls -l".into())));
+        assert_eq!(split(true, &words[..1], Some("ls")), Ok(("-b".into(), "sh -c ls".into())));
+        let error = split(true, &words[..1], None).unwrap_err();
+        assert!(error.contains("no name before `--`"), "{error}");
+    }
+
+    #[test]
     fn the_error_names_what_is_missing_or_too_much() {
         for (text, line, why) in [
             ("", None, "no command"),
@@ -200,7 +220,8 @@ mod tests {
             ("x --nonblok -- ls", None, "did you mean '--nonblock'?"),
             ("x -n", Some("ls"), "before the first NAME"),
             ("x -n ls", None, "`--` goes before a COMMAND"),
-            ("x -z ls", None, "'-z' is unknown: no NAME begins with '-'"),
+            ("x -z ls", None, "'-z' is unknown: `--` goes before a COMMAND that begins with '-'"),
+            ("-z -- ls", None, "and before all NAMEs if one of them does"),
             ("--block-non x -- ls", None, "'--block-non' is unknown"),
         ] {
             let error = words(text, line).unwrap_err();

@@ -5,6 +5,7 @@
 
 use std::io::{self, Write as _};
 
+use doorway_protocol::text::cut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Write a message as a line that begins with `doorway: `.
@@ -17,7 +18,7 @@ const LONGEST: usize = 4000;
 
 /// Write a text as it is, or its beginning if it is very long.
 pub(crate) fn print(text: &str) {
-    let text = &text[..text.floor_char_boundary(LONGEST)];
+    let text = cut(text, LONGEST);
     let stderr = io::stderr();
     let mut look = [PollFd::new(&stderr, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

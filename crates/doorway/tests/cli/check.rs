@@ -293,6 +293,10 @@ fn only_the_search_that_was_kept_goes_on() {
     std::fs::write(&file, "no search").expect("it is written");
     let refused = refusal(&format!("check lamport -n 3 --resume {file}"));
     assert!(refused.contains("it has no search, or it is damaged"), "{refused}");
+    std::fs::write(&file, "doorway search 1 of an older version").expect("it is written");
+    let refused = refusal(&format!("check lamport -n 3 --resume {file}"));
+    let remedy = "; remove the file to search from the beginning";
+    assert!(refused.contains("format 1") && refused.contains(remedy), "{refused}");
     let (_, reason) = failing(&format!("check lamport -n 2 --resume {NOWHERE}"), 1);
     assert!(reason.contains("cannot write"), "{reason}");
 }

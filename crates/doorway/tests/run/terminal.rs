@@ -34,6 +34,15 @@ fn a_node_on_a_terminal_prints_its_log_and_nothing_else() {
 }
 
 #[test]
+fn a_command_that_takes_long_says_what_it_does() {
+    let place = Place::empty();
+    // Nothing is drawn on a terminal without a cursor, as that of the other tests is.
+    let words = ["env", "TERM=xterm", DOORWAY, "quorums", "cyclic", "-n", "100000"];
+    let mut pty = Pty::new(&place, &words, 200);
+    pty.expect("verifying that any two of 100,000 quorums meet");
+}
+
+#[test]
 fn an_interactive_command_has_the_terminal() {
     let (place, mut pty) = shell();
     // It reads a line from the terminal itself, as ssh and sudo do, with its modes changed.

@@ -59,9 +59,9 @@ fn names(names: &str) -> Vec<String> {
 }
 
 /// Begin the algorithm at every member: that panics if the group lacks what the algorithm needs.
-struct Begin<'a>(&'a Group);
+struct EveryMember<'a>(&'a Group);
 
-impl Task for Begin<'_> {
+impl Task for EveryMember<'_> {
     type Output = ();
 
     fn run<A: Algorithm + 'static>(self) {
@@ -83,7 +83,7 @@ fn check(rule: &RuleConfig, view: &[String]) -> ViewArrangement {
     }
     assert!(group.total_weight() > 0, "{rule:?} in {view:?}: nobody has a vote");
     assert_eq!(group.permits(), rule.permits, "{rule:?} in {view:?}");
-    algorithms::with(info.name, Begin(group)).unwrap();
+    algorithms::with(info.name, EveryMember(group)).unwrap();
     arranged
 }
 

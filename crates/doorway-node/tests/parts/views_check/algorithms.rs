@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use doorway_core::algorithms::ricart_agrawala::RicartAgrawala;
 use doorway_core::{Algorithm, Effects, Group, Info, Input, Member, Mode, NodeId, Start};
-use doorway_node::locks::{AlgorithmMachine, Begin, Fault, Rule, Sends, TypedMachine};
+use doorway_node::locks::{AlgorithmMachine, Fault, MachineConstructor, Rule, Sends, TypedMachine};
 use serde::{Deserialize, Serialize};
 
 use crate::nodes::LINGERING;
@@ -39,8 +39,8 @@ pub(crate) fn rash(size: usize) -> Rule {
     })
 }
 
-fn custom(info: Info, size: usize, begin: Begin) -> Rule {
-    Rule::with_begin(info, served("ricart-agrawala", size).group, 1, begin)
+fn custom(info: Info, size: usize, begin: MachineConstructor) -> Rule {
+    Rule::with_constructor(info, served("ricart-agrawala", size).group, 1, begin)
 }
 
 /// Any node may enter when no client of its view is inside. The world decides that: it lets a node

@@ -4,8 +4,8 @@
 //!
 //! Shipped: `Sessions`, `SessionMachine`.
 
+mod copy_on_write;
 mod mistakes;
-mod shared;
 mod world;
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashSet, FxHasher};
 
 use super::super::shell::Shell;
-use super::shared::Shared;
+use super::copy_on_write::CopyOnWrite;
 use super::{Restart, Search, TTL};
 
 /// What must never happen.
@@ -76,11 +76,11 @@ pub(crate) enum Action {
 /// The state of everything.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct World {
-    shell: Shared<Shell>,
+    shell: CopyOnWrite<Shell>,
     /// Another node, which grants nothing, but lets clients reclaim what they held. It is there if
     /// the address of the node may lead to it.
-    other: Option<Shared<Shell>>,
-    clients: [Shared<Client>; 2],
+    other: Option<CopyOnWrite<Shell>>,
+    clients: [CopyOnWrite<Client>; 2],
     links: BTreeMap<Connection, Link>,
     now: Moment,
     spans: u8,
@@ -195,10 +195,10 @@ impl World {
             Shell::new(now, TTL, search.network, search.mistake)
         };
         Self {
-            shell: Shared::new(shell),
+            shell: CopyOnWrite::new(shell),
             other: (search.detours > 0)
-                .then(|| Shared::new(Shell::bereft(now, TTL, search.mistake))),
-            clients: [0, 1].map(|who| Shared::new(client(who))),
+                .then(|| CopyOnWrite::new(Shell::bereft(now, TTL, search.mistake))),
+            clients: [0, 1].map(|who| CopyOnWrite::new(client(who))),
             links: BTreeMap::new(),
             now,
             spans: search.spans,
@@ -613,7 +613,8 @@ impl World {
                 return Ok(());
             }
             // A client that is outside and asks for nothing keeps nobody waiting. It leaves last.
-            let idle = |client: &Shared<Client>| matches!(client.part, Part::Gone | Part::Outside);
+            let idle =
+                |client: &CopyOnWrite<Client>| matches!(client.part, Part::Gone | Part::Outside);
             if world.clients.iter().all(idle) {
                 for who in 0..world.clients.len() {
                     if world.clients[who].part == Part::Outside {
@@ -629,7 +630,8 @@ impl World {
     }
 
     fn is_done(&self) -> bool {
-        let gone = |client: &Shared<Client>| client.part == Part::Gone && client.open.is_empty();
+        let gone =
+            |client: &CopyOnWrite<Client>| client.part == Part::Gone && client.open.is_empty();
         self.clients.iter().all(gone)
             && self.links.is_empty()
             && self.shell.sessions.is_clean()

@@ -28,7 +28,7 @@ impl<const SLOTS: usize, const SENDERS: usize> Delivery<SLOTS, SENDERS> {
     /// More numbers than items can be under way, so that one too many or too few is noticed.
     const NUMBERS: Word = 2 * SLOTS + 1;
 
-    const DECLARED: [Shared; REGISTERS + 3] = {
+    const DECLARED: [RegisterArray; REGISTERS + 3] = {
         let mut declared = declared::<{ REGISTERS + 3 }>(SLOTS);
         let more = [
             ("slot", Length::Fixed(SLOTS), EMPTY, "The items in the slots."),
@@ -38,7 +38,7 @@ impl<const SLOTS: usize, const SENDERS: usize> Delivery<SLOTS, SENDERS> {
         let mut nth = 0;
         while nth < more.len() {
             let (name, length, first, about) = more[nth];
-            declared[REGISTERS + nth] = Shared { name, length, first, about };
+            declared[REGISTERS + nth] = RegisterArray { name, length, first, about };
             nth += 1;
         }
         declared
@@ -73,7 +73,7 @@ impl<const SLOTS: usize, const SENDERS: usize> Algorithm for Delivery<SLOTS, SEN
         claims: Claims::LOCKOUT_FREE,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = &Self::DECLARED;
+    const SHARED: &'static [RegisterArray] = &Self::DECLARED;
 
     fn outside(me: Process) -> At {
         At::Await { side: if me.i < SENDERS { SENDER } else { RECEIVER } }

@@ -56,7 +56,7 @@ pub(super) const fn awaited(side: Word) -> Register {
 pub(super) const REGISTERS: usize = SHARED.len();
 
 /// The declarations of the protocol for this number of slots, with room for more behind them.
-pub(super) const fn declared<const N: usize>(slots: usize) -> [Shared; N] {
+pub(super) const fn declared<const N: usize>(slots: usize) -> [RegisterArray; N] {
     let mut declared = [SHARED[FREE.array]; N];
     let mut nth = 0;
     while nth < SHARED.len() {

@@ -42,7 +42,7 @@ impl<const WRITERS: usize> Algorithm for Turnstile<WRITERS> {
         claims: Claims::FIFO,
         ..Info::LOCK
     };
-    const SHARED: &'static [Shared] = SHARED;
+    const SHARED: &'static [RegisterArray] = SHARED;
 
     fn outside(me: Process) -> At {
         if me.i < WRITERS { At::Writer } else { At::Reader }

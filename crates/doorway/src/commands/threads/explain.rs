@@ -4,7 +4,7 @@ use std::io::Write;
 
 use doorway_threads::algorithms::{Entry, Task, with};
 use doorway_threads::check::{Check, PlacedLine};
-use doorway_threads::{Algorithm, Info, Length, Place as _, Section, Shared, Word};
+use doorway_threads::{Algorithm, Info, Length, Place as _, RegisterArray, Section, Word};
 use serde::Serialize;
 
 use super::bypass_text;
@@ -67,7 +67,7 @@ struct StepRecord {
 
 /// What only the type of an algorithm can tell.
 struct Declarations {
-    shared: &'static [Shared],
+    shared: &'static [RegisterArray],
     places: &'static [(&'static str, Section)],
 }
 

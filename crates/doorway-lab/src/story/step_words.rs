@@ -26,7 +26,7 @@ enum Fate {
 
 /// A step as a link names it. It may turn out to be impossible in the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum StepWord {
     Acquire(NodeId, Mode),
     Release(NodeId),
     Withdraw(NodeId),
@@ -66,7 +66,7 @@ fn head(text: &str) -> String {
     text.chars().take(20).collect()
 }
 
-fn parse(text: &str, size: u32) -> Result<Word, String> {
+fn parse(text: &str, size: u32) -> Result<StepWord, String> {
     let wrong = || format!("'{}' is not a step; examples are a2, r2, d2-3 and c3", head(text));
     let mut letters = text.chars();
     let letter = letters.next().ok_or_else(wrong)?;
@@ -81,13 +81,13 @@ fn parse(text: &str, size: u32) -> Result<Word, String> {
     };
     let node = number(numbers.next())?;
     let word = match letter {
-        'a' => Word::Acquire(node, Mode::Exclusive),
-        's' => Word::Acquire(node, Mode::Shared),
-        'r' => Word::Release(node),
-        'w' => Word::Withdraw(node),
-        'c' => Word::Crash(node),
-        'f' => Word::Forget(node),
-        'k' => Word::Detect { node, failed: number(numbers.next())? },
+        'a' => StepWord::Acquire(node, Mode::Exclusive),
+        's' => StepWord::Acquire(node, Mode::Shared),
+        'r' => StepWord::Release(node),
+        'w' => StepWord::Withdraw(node),
+        'c' => StepWord::Crash(node),
+        'f' => StepWord::Forget(node),
+        'k' => StepWord::Detect { node, failed: number(numbers.next())? },
         'd' | 'x' | 'u' => {
             let to = number(numbers.next())?;
             let which = numbers.next().map_or(Ok(1), |which| which.parse().map_err(|_| wrong()))?;
@@ -96,7 +96,7 @@ fn parse(text: &str, size: u32) -> Result<Word, String> {
                 'x' => Fate::Drop,
                 _ => Fate::Duplicate,
             };
-            Word::Message { fate, from: node, to, which }
+            StepWord::Message { fate, from: node, to, which }
         }
         _ => return Err(wrong()),
     };
@@ -113,13 +113,13 @@ pub(super) fn between(world: &World, from: NodeId, to: NodeId) -> Vec<ChannelPos
 /// The choice of `world` that a word names, or why it is impossible.
 pub(super) fn choice(world: &World, text: &str) -> Result<Choice, String> {
     let choice = match parse(text, world.group().size())? {
-        Word::Acquire(node, mode) => Choice::Acquire(node, mode),
-        Word::Release(node) => Choice::Release(node),
-        Word::Withdraw(node) => Choice::Withdraw(node),
-        Word::Crash(node) => Choice::Crash(node),
-        Word::Detect { node, failed } => Choice::Detect { node, failed },
-        Word::Forget(node) => Choice::Forget(node),
-        Word::Message { fate, from, to, which } => {
+        StepWord::Acquire(node, mode) => Choice::Acquire(node, mode),
+        StepWord::Release(node) => Choice::Release(node),
+        StepWord::Withdraw(node) => Choice::Withdraw(node),
+        StepWord::Crash(node) => Choice::Crash(node),
+        StepWord::Detect { node, failed } => Choice::Detect { node, failed },
+        StepWord::Forget(node) => Choice::Forget(node),
+        StepWord::Message { fate, from, to, which } => {
             let places = between(world, from, to);
             let position = which.checked_sub(1).and_then(|at| places.get(at)).copied();
             let position = position.ok_or_else(|| match places.len() {
@@ -214,6 +214,6 @@ mod tests {
         }
         let (from, to) = (NodeId(1), NodeId(2));
         let fate = Fate::Drop;
-        assert_eq!(parse("x2-3.4", 3), Ok(Word::Message { fate, from, to, which: 4 }));
+        assert_eq!(parse("x2-3.4", 3), Ok(StepWord::Message { fate, from, to, which: 4 }));
     }
 }

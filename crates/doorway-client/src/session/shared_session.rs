@@ -10,13 +10,13 @@ use crate::machine::SessionMachine;
 use crate::options::Options;
 
 /// The session of a client, shared by its threads or tasks.
-pub(crate) struct Shared {
+pub(crate) struct SharedSession {
     /// How long one attempt to reconnect may take.
     pub(crate) attempt: Duration,
     session: Mutex<Session>,
 }
 
-impl Shared {
+impl SharedSession {
     pub(crate) fn new(options: &Options, session: Session) -> Self {
         Self { attempt: options.attempt(), session: Mutex::new(session) }
     }

@@ -20,7 +20,7 @@ use crate::writer::Writer;
 
 /// The state machine. Clones are the same machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct StateMachine {
     state: Arc<Mutex<State>>,
     shown: PublishedState,
     writer: Writer,
@@ -36,7 +36,7 @@ struct State {
     snapshot: Option<Snapshot>,
 }
 
-impl Machine {
+impl StateMachine {
     /// The state that was found on disk.
     pub(crate) fn new(content: &mut Content, writer: Writer) -> Self {
         let snapshot = content.snapshot.take().map(Snapshot::from);
@@ -131,7 +131,7 @@ impl State {
     }
 }
 
-impl RaftStateMachine<TypeConfig> for Machine {
+impl RaftStateMachine<TypeConfig> for StateMachine {
     type SnapshotBuilder = Self;
 
     async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), StorageError> {
@@ -187,7 +187,7 @@ impl RaftStateMachine<TypeConfig> for Machine {
     }
 }
 
-impl RaftSnapshotBuilder<TypeConfig> for Machine {
+impl RaftSnapshotBuilder<TypeConfig> for StateMachine {
     async fn build_snapshot(&mut self) -> Result<Snapshot, StorageError> {
         let snapshot = {
             let state = self.state.lock();
