@@ -323,7 +323,7 @@ pub enum SeatState {
     Waiting,
     /// The reporting node cannot reach it.
     Away,
-    /// It was removed from the view because it could not reach the others, or because an operator
-    /// removed it. Its lease is not over yet.
+    /// It may not renew its lease, because it could not reach the others or because an operator
+    /// removed it. It stays in the view until it leaves, or until its lease is over.
     Evicted,
 }
