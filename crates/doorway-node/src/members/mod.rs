@@ -3,6 +3,7 @@
 //! - `audit.rs`: what operators did.
 //! - `record.rs`: what the members agree on.
 //! - `command.rs`: the commands that change the record.
+//! - `invariants.rs`: what each such change keeps, which debug assertions check.
 //! - `holds.rs`: promises that may outlive the lease of a node, on which the members agree too.
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members;
 //!   `keeper/holds.rs`: what it does about promises that are longer than a lease.
@@ -17,6 +18,7 @@ mod audit;
 mod command;
 mod drive;
 mod holds;
+mod invariants;
 mod keeper;
 mod record;
 mod rules;
