@@ -47,7 +47,7 @@ Usage: cargo xtask TASK
                   Unix sockets and TCP; takes a minute
   bench members [--json] [--smoke]
                   measure what happens when machines of a group die and come back, and what a
-                  group costs; takes ten minutes
+                  group costs, and judge that by goals; takes half an hour
   bench buffer [--smoke]
                   measure the bounded buffer over a link, by its capacity; takes a minute
   bench page [--smoke]
