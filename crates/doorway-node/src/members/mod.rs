@@ -8,6 +8,7 @@
 //! - `keeper.rs`: how a process keeps its membership, and how the group gets rid of dead members;
 //!   `keeper/holds.rs`: what it does about promises that are longer than a lease.
 //! - `rules.rs`: the rules for locks, on which the members agree too.
+//! - `histogram.rs`: how long renewals and the like take.
 //! - `drive.rs`: the loop that performs what a keeper decides, for a real node or a simulated one.
 //! - `store.rs`: the store that agrees on the record, as a node sees it.
 //!
@@ -17,6 +18,7 @@
 mod audit;
 mod command;
 mod drive;
+mod histogram;
 mod holds;
 mod invariants;
 mod keeper;
@@ -28,6 +30,7 @@ pub use audit::{AUDIT_LIMIT, AuditLog};
 pub use command::{Answer, Command, RecordError, SeenBeat};
 pub use doorway_protocol::{AuditEntry, RULES_LIMIT, RuleTables};
 pub use drive::{KeeperHost, KeeperNotice, KeeperStatus, OwnMembership};
+pub use histogram::{BUCKETS, Histogram, TimeCounts};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{BOOT_CLOCK_BOUND, ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId};
 pub use record::{

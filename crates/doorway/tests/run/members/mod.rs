@@ -54,6 +54,12 @@ fn a_group_is_founded_once() {
     for name in ["lease_left_seconds", "beat_age_seconds", "elections_total"] {
         assert!(metrics.contains(&format!("\ndoorway_members_{name} ")), "{metrics}");
     }
+    for name in ["renewal", "sync"] {
+        let times = group.count(2, &format!("doorway_members_{name}_seconds_count"));
+        assert!(times > 0, "{name}: {metrics}");
+    }
+    // Another node has entered the view of the node that founded the group.
+    assert!(group.count(0, "doorway_members_view_change_seconds_count") > 0);
     assert!(group.get(2, "/v1/members").contains("\"cluster\":\""));
     let doctor = group.answer(0, "doctor --config a.toml");
     assert!(doctor.contains("3 of 3 voters can be reached"), "{doctor}");
