@@ -175,6 +175,7 @@ impl Queue {
                     self.ending.end(&why);
                     return;
                 }
+                disk.keep_reserve();
             }
             if let Some(done) = close {
                 drop(disk);
