@@ -161,6 +161,8 @@ pub struct MembershipReport {
     pub blocked: Option<String>,
     /// The seats to which a link is up.
     pub linked: Vec<SeatId>,
+    /// How long ago this node saw the newest beat of each member.
+    pub beats: Vec<(MemberId, Duration)>,
     /// The state of the store.
     pub health: StoreHealth,
 }
@@ -414,6 +416,8 @@ impl NodeShell {
             0 => None,
             millis => Some(self.now().saturating_sub(Duration::from_millis(millis))),
         };
+        let now = self.now();
+        let beats = status.beats.iter().map(|(id, at)| (*id, now.saturating_sub(*at)));
         let linked = peers.iter().filter(|peer| peer.is_up()).map(|peer| peer.id().seat());
         Some(MembershipReport {
             seat: group.store.seat(),
@@ -425,6 +429,7 @@ impl NodeShell {
             counts: group.history.counts(),
             blocked: status.blocked,
             linked: linked.collect(),
+            beats: beats.collect(),
             health: group.store.health(),
         })
     }

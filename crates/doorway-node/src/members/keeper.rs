@@ -44,8 +44,7 @@ use super::record::{Member, MemberId, Record, SeatId};
 /// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
 
-/// A seated member whose beat has not changed for this many intervals counts as absent: a waiting
-/// member may enter without a connection with it.
+/// After this many intervals without a new beat, a seated member counts as absent: see [`absence`].
 const ABSENT: u32 = 3;
 
 /// After this many intervals without a link to a member, the node complains about that member.
@@ -102,6 +101,12 @@ impl ClockTimes {
     fn since(self, then: Self) -> Duration {
         self.boot.saturating_sub(then.boot).min(self.raw.saturating_sub(then.raw))
     }
+}
+
+/// If the beat of a seated member has not changed for this long, the member counts as absent: a
+/// waiting member may enter without a connection with it.
+pub fn absence(lease: Duration) -> Duration {
+    lease / BEATS * ABSENT
 }
 
 /// Something that matters for a membership.
@@ -446,6 +451,11 @@ impl Keeper {
         }
     }
 
+    /// When this node saw the newest beat of each member, by the clock that counts suspended time.
+    pub fn beats(&self) -> impl Iterator<Item = (MemberId, Duration)> {
+        self.stamps.iter().map(|(id, stamp)| (*id, stamp.at.boot))
+    }
+
     /// Until when locks may be granted, by the clock that counts suspended time.
     pub fn deadline(&self) -> Option<Duration> {
         self.deadline
@@ -717,7 +727,7 @@ impl Keeper {
         if !waits || !self.reclaimed || !keeps || self.deadline.is_none() {
             return;
         }
-        let absent = self.interval() * ABSENT;
+        let absent = absence(self.lease());
         let others = self.record.seated().filter(|member| member.seat != self.seat);
         let alive = |member: &&Member| {
             let stamp = self.stamps.get(&member.id);

@@ -32,7 +32,9 @@ pub use doorway_protocol::{AuditEntry, RULES_LIMIT, RuleTables};
 pub use drive::{KeeperHost, KeeperNotice, KeeperStatus, OwnMembership};
 pub use histogram::{BUCKETS, Histogram, TimeCounts};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
-pub use keeper::{BOOT_CLOCK_BOUND, ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId};
+pub use keeper::{
+    BOOT_CLOCK_BOUND, ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId, absence,
+};
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,
     SHORTEST_LEASE_MS, Seat, SeatId,

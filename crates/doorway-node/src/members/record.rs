@@ -453,6 +453,13 @@ impl Record {
         self.members.iter().filter(|member| member.since.is_some())
     }
 
+    /// The longest lease on which a member may count, in milliseconds. It is longer than the lease
+    /// of the group if that was made shorter, until the members have gone that had the longer one.
+    pub fn longest_lease_ms(&self) -> u32 {
+        let leases = self.members.iter().map(|member| member.lease_ms);
+        leases.fold(self.lease_ms, u32::max)
+    }
+
     /// What a command that removes or replaces members has to name: each with its beat.
     pub fn seen(&self, seat: SeatId, except: Option<MemberId>) -> Vec<SeenBeat> {
         let others = self.members_of(seat).filter(|member| Some(member.id) != except);

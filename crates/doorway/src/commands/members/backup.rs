@@ -21,7 +21,17 @@ use crate::service::query::Query;
 /// Print the backup.
 pub(super) fn print(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let report = ask(&mut Query::look(&node.address)?, MembersRequest::Show)?;
-    let MembersReport { group, cluster, view, lease_ms, seats, rules, trouble, .. } = *report;
+    let MembersReport {
+        group,
+        cluster,
+        view,
+        lease_ms,
+        longest_lease_ms,
+        seats,
+        rules,
+        trouble,
+        ..
+    } = *report;
     let Some(cluster) = cluster else {
         let why = trouble.unwrap_or_else(|| "the group is not founded yet".to_owned());
         return Err(Exit::new(exit::UNAVAILABLE, why).into());
@@ -34,7 +44,8 @@ pub(super) fn print(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     });
     let seats = seats.collect();
     let rules = RuleTables(rules.map(|rules| rules.tables).unwrap_or_default());
-    print_json(out, &GroupBackup { group, cluster, view, lease_ms, seats, rules })
+    let backup = GroupBackup { group, cluster, view, lease_ms, longest_lease_ms, seats, rules };
+    print_json(out, &backup)
 }
 
 fn read(file: &Path) -> Result<GroupBackup, Exit> {
@@ -81,9 +92,9 @@ pub(super) fn restore(
 
 /// What it costs.
 fn costs(backup: &GroupBackup, above: u64) -> String {
-    let GroupBackup { group, view, lease_ms, seats, .. } = backup;
+    let GroupBackup { group, view, longest_lease_ms, seats, .. } = backup;
     let names: Vec<&str> = seats.iter().map(|seat| seat.name.as_str()).collect();
-    let (names, lease) = (names.join(", "), f64::from(*lease_ms) / 1000.0);
+    let (names, lease) = (names.join(", "), f64::from(*longest_lease_ms) / 1000.0);
     let next = (*view).max(above) + VIEW_STEP;
     format!(
         "the group {group} will begin anew from a backup of its view {view}, with the machines in \
