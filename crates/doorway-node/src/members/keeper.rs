@@ -94,13 +94,18 @@ impl ClockTimes {
     /// How much of a promise is left of which was known then, by those who have to wait for its
     /// end. The one who made it counts at most its length, with the clock that is faster.
     pub fn left(self, then: Self, length: Duration) -> Duration {
-        (length + length / LONGER + MARGIN).saturating_sub(self.since(then))
+        full_wait(length).saturating_sub(self.since(then))
     }
 
     /// How much time has surely passed since then: as much as the slower clock says.
     fn since(self, then: Self) -> Duration {
         self.boot.saturating_sub(then.boot).min(self.raw.saturating_sub(then.raw))
     }
+}
+
+/// For how long others wait for the end of a promise of this length: a little longer than that.
+pub fn full_wait(length: Duration) -> Duration {
+    length + length / LONGER + MARGIN
 }
 
 /// If the beat of a seated member has not changed for this long, the member counts as absent: a

@@ -33,7 +33,7 @@ pub use drive::{KeeperHost, KeeperNotice, KeeperStatus, OwnMembership};
 pub use histogram::{BUCKETS, Histogram, TimeCounts};
 pub use holds::{GroupState, HOLDS_LIMIT, Hold, HoldId, Holds};
 pub use keeper::{
-    BOOT_CLOCK_BOUND, ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId, absence,
+    BOOT_CLOCK_BOUND, ClockTimes, Event, Keeper, Loss, Orphan, Output, PutId, absence, full_wait,
 };
 pub use record::{
     LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, Member, MemberId, NAME_LIMIT, Record, SEATS_LIMIT,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
-use doorway_daemon::members::deviations;
+use doorway_daemon::members::{deviations, full_wait};
 use doorway_protocol::{
     EtcdReport, MembersReport, MembersRequest, RulesReport, SeatReport, SeatRole, SeatState,
 };
@@ -281,6 +281,15 @@ fn foretell(
         writeln!(out, "with the members {all}, all locks are served as their rules say")?;
     }
     Ok(out.flush()?)
+}
+
+/// Wait until no client can count on a lease of this length that a node of a former group had, and
+/// say so before.
+fn wait_out(lease: Duration, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "waiting for {:.1} s", full_wait(lease).as_secs_f64())?;
+    out.flush()?;
+    doorway_daemon::members::wait_out(lease);
+    Ok(())
 }
 
 fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>, Exit> {

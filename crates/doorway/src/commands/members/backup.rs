@@ -3,7 +3,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
 use doorway_daemon::members::VIEW_STEP;
@@ -12,7 +11,7 @@ use doorway_protocol::{
 };
 
 use super::confirm::confirm;
-use super::{Init, ask};
+use super::{Init, ask, wait_out};
 use crate::commands::print_json;
 use crate::service::exit::{self, Exit};
 use crate::service::options::LookArgs;
@@ -75,17 +74,17 @@ pub(super) fn restore(
         MembersRequest::Restore { backup, lease_ms: *lease, above: *above, check }
     };
     ask(query, request(true))?;
-    let wait = Duration::from_millis(backup.lease_ms.into());
     if !json {
         write!(out, "{}", costs(&backup, *above))?;
         out.flush()?;
     }
     confirm("This cannot be undone.", *yes)?;
-    if !json {
-        writeln!(out, "waiting for {} s", wait.as_secs_f64())?;
-        out.flush()?;
+    let lease = Duration::from_millis(backup.longest_lease_ms.into());
+    if json {
+        wait_out(lease, &mut std::io::sink())?
+    } else {
+        wait_out(lease, out)?
     }
-    sleep(wait);
     query.be_patient();
     Ok(ask(query, request(false))?)
 }
@@ -104,8 +103,9 @@ fn costs(backup: &GroupBackup, above: u64) -> String {
          - What the group agreed on after the backup is lost.\n\
          - Locks that are held are lost, also those with long leases or without end: the backup \
          has none. Make sure that nobody uses them.\n\
-         - It takes {lease} s, the lease in the backup: until then clients may believe in their \
-         locks. If the lease was made longer after the backup, wait for that time first.\n\
+         - It takes {lease} s, the longest lease of a node in the backup, and a little more, \
+         because clocks differ: until then clients may believe in their locks. If the lease was \
+         made longer after the backup, wait for that time first.\n\
          - If the group was recovered or begun anew after the backup, stop here, and add --above \
          with the highest view that it has reached.\n\
          - Views, and with them fences, jump from {view} to {next}.\n"
