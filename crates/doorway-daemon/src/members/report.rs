@@ -139,8 +139,8 @@ fn age(beats: &[(MemberId, Duration)], id: MemberId) -> Option<Duration> {
 }
 
 /// The names of the nodes to which the process at a seat needs a connection before it can take part
-/// in the view. `links` are the connections of that process, if it is this one. Otherwise the record
-/// says which ones the process misses.
+/// in the view. `links` are the connections of that process, if it is this one. Otherwise the
+/// record says which ones the process misses.
 fn waiting_for(
     record: &Record,
     seat: SeatId,
