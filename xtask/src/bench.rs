@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: run a benchmark, which prints a table.
 
 pub(crate) mod buffer;
+pub(crate) mod compare;
 
 use std::process::Command;
 

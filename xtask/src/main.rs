@@ -20,6 +20,7 @@ mod publish;
 mod pure;
 mod python;
 mod redis_clients;
+mod revision;
 mod run;
 mod soak;
 mod test;
@@ -36,6 +37,9 @@ Usage: cargo xtask TASK
   docs [--check]  write the generated documents, or only name those that are out of date
   bench node [--json] [--smoke]
                   measure a node beside other lock services; takes two minutes
+  bench node --before PROGRAM|REVISION [--smoke]
+                  compare the node with that of another revision, or with another build of the
+                  benchmark: both are measured five times, in turns; takes a quarter of an hour
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
   bench doors [--json] [--smoke]
@@ -43,7 +47,7 @@ Usage: cargo xtask TASK
                   Unix sockets and TCP; takes a minute
   bench members [--json] [--smoke]
                   measure what happens when machines of a group die and come back, and what a
-                  group costs; takes ten minutes
+                  group costs, and judge that by goals; takes half an hour
   bench buffer [--smoke]
                   measure the bounded buffer over a link, by its capacity; takes a minute
   bench page [--smoke]
@@ -85,6 +89,10 @@ fn main() -> ExitCode {
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["bench", "node", "--before", before] => bench::compare::run(before, &[]),
+        ["bench", "node", "--before", before, "--smoke"] => {
+            bench::compare::run(before, &["--smoke"])
+        }
         ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["bench", "doors", ref options @ ..] if for_benches(options) => bench::doors(options),

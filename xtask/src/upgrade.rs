@@ -1,12 +1,9 @@
 //! `cargo xtask upgrade`: a group of the first release becomes one of this version, under load.
 
 use std::env;
-use std::fs;
-use std::process::Stdio;
 
-use anyhow::{Context as _, ensure};
-
-use crate::run::{cargo, command, succeed};
+use crate::revision;
+use crate::run::{cargo, succeed};
 
 /// The commit that 0.1.0 was built from.
 const RELEASED: &str = "8b86226";
@@ -15,14 +12,7 @@ const RELEASED: &str = "8b86226";
 pub(crate) fn run() -> anyhow::Result<()> {
     let place = env::current_dir()?.join("target/upgrade");
     let (source, target) = (place.join("source"), place.join("target"));
-    if !source.join("Cargo.toml").exists() {
-        fs::create_dir_all(&source)?;
-        let mut archive = command(&format!("git archive {RELEASED}"));
-        let mut archive = archive.stdout(Stdio::piped()).spawn().context("cannot run git")?;
-        let files = archive.stdout.take().context("git has no output")?;
-        succeed(command("tar -x -C").arg(&source).stdin(files))?;
-        ensure!(archive.wait()?.success(), "git does not know the commit {RELEASED} of 0.1.0");
-    }
+    revision::extract(RELEASED, &source)?;
     let mut build = cargo("build --locked -p doorway");
     succeed(build.current_dir(&source).env("CARGO_TARGET_DIR", &target))?;
     let mut test = cargo("test -p doorway --test run upgraded_under_load -- --ignored --nocapture");

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use doorway_node::members::BUCKETS;
 use doorway_node::{MembershipReport, NodeCounters};
 use doorway_protocol::{MembersReport, SeatRole, SeatState};
 use doorway_sessions::{Counters, WAITS};
@@ -119,16 +121,11 @@ impl ServiceCollector {
 
 /// The histogram of waiting times. Grants without waiting count in the first bucket.
 fn waits(page: &mut MetricsWriter<'_>, counts: &Counters, grants: u64) -> fmt::Result {
-    let mut spans: Vec<u64> = counts.waited.to_vec();
+    let mut spans = counts.waited;
     let waited: u64 = spans.iter().sum();
     spans[0] += grants.saturating_sub(waited);
-    let ends = WAITS.iter().copied().chain([f64::INFINITY]);
-    let spans: Vec<(f64, u64)> = ends.zip(spans).collect();
-    let sum = counts.waited_us as f64 / 1e6;
-    let help = "Time from request to grant.";
-    let unit = Unit::Seconds;
-    let mut encoder = page.0.encode_descriptor("wait", help, Some(&unit), MetricType::Histogram)?;
-    encoder.encode_histogram::<NoLabelSet>(sum, waited.max(grants), &spans, None)
+    let sum = Duration::from_micros(counts.waited_us);
+    page.histogram("wait", "Time from request to grant.", &WAITS, &spans, sum)
 }
 
 /// The messages of each algorithm, summed over all rules that use it.
@@ -217,7 +214,19 @@ fn membership_history(page: &mut MetricsWriter<'_>, membership: &MembershipRepor
     let help = "Processes without connections that the group evicted as this node proposed.";
     page.counter("members_evictions", help, counts.evictions)?;
     let help = "How often this node lost its membership, and its clients their locks.";
-    page.counter("members_lapses", help, counts.lapses)
+    page.counter("members_lapses", help, counts.lapses)?;
+    let times = [
+        ("members_renewal", "Time that the group took to renew the membership.", counts.renewals),
+        ("members_sync", "Time to write changes of the members' store to the disk.", health.syncs),
+        (
+            "members_view_change",
+            "Time for which no lock was granted here when a view followed another one.",
+            counts.view_changes,
+        ),
+    ];
+    times.iter().try_for_each(|(name, help, times)| {
+        page.histogram(name, help, &BUCKETS, &times.buckets, times.sum)
+    })
 }
 
 /// Writes single metrics.
@@ -237,6 +246,23 @@ impl MetricsWriter<'_> {
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         let counter = ConstCounter::new(value);
         counter.encode(self.0.encode_descriptor(name, help, None, MetricType::Counter)?)
+    }
+
+    /// A histogram of times. `counts` has one more element than `ends`.
+    fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        ends: &[f64],
+        counts: &[u64],
+        sum: Duration,
+    ) -> fmt::Result {
+        let ends = ends.iter().copied().chain([f64::INFINITY]);
+        let buckets: Vec<(f64, u64)> = ends.zip(counts.iter().copied()).collect();
+        let (unit, kind) = (Unit::Seconds, MetricType::Histogram);
+        let mut encoder = self.0.encode_descriptor(name, help, Some(&unit), kind)?;
+        let total = counts.iter().sum();
+        encoder.encode_histogram::<NoLabelSet>(sum.as_secs_f64(), total, &buckets, None)
     }
 
     fn gauges<L: EncodeLabelSet>(

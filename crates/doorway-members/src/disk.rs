@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -14,6 +14,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::encoding::{Ballot, Line, Picture, Place};
 use crate::error::OpenError;
@@ -31,6 +32,9 @@ const FILE: &str = "members.redb";
 /// A file that is deleted when the disk is full, so that the store can go on for a while.
 const RESERVE: &str = "members.reserve";
 const RESERVE_BYTES: usize = 4 << 20;
+/// How long after a reserve was made, given up or refused there is another look whether it is
+/// there.
+const RESERVE_PAUSE: Duration = Duration::from_secs(10);
 
 /// Where a store keeps its data.
 #[derive(Clone, Debug)]
@@ -106,6 +110,8 @@ pub(crate) struct Disk {
     place: DataPlace,
     /// None after an error: redb has to open the file again then.
     database: Option<Database>,
+    /// When there was a look at the reserve last.
+    looked: Instant,
 }
 
 impl Disk {
@@ -156,12 +162,14 @@ impl Disk {
             let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
             synced.map_err(|error| OpenError::Io { path: directory.clone(), error })?;
         }
-        let mut disk = Self { place, database: Some(database) };
+        let mut disk = Self { place, database: Some(database), looked: Instant::now() };
         if !disk.has_seat().map_err(failed)? {
             disk.begin(new_seat()).map_err(failed)?;
         }
         let content = disk.content(&path)?;
-        disk.reserve();
+        if let Err(error) = disk.reserve() {
+            tracing::warn!("{}: {error}; the disk is nearly full", path.display());
+        }
         Ok((disk, content))
     }
 
@@ -194,7 +202,8 @@ impl Disk {
     }
 
     /// Delete the reserve. False if there was none.
-    pub(crate) fn give_up_reserve(&self) -> bool {
+    pub(crate) fn give_up_reserve(&mut self) -> bool {
+        self.looked = Instant::now();
         let DataPlace::Directory(directory) = &self.place else { return false };
         fs::remove_file(directory.join(RESERVE)).is_ok()
     }
@@ -207,17 +216,31 @@ impl Disk {
         self.place.born()
     }
 
-    /// Make the reserve, if there is room for it.
-    fn reserve(&self) {
-        let DataPlace::Directory(directory) = &self.place else { return };
+    /// Make the reserve again if it was given up, as soon as there is room for it. This does
+    /// nothing most of the time, so it can be called after every write.
+    pub(crate) fn keep_reserve(&mut self) {
+        if self.looked.elapsed() >= RESERVE_PAUSE {
+            self.looked = Instant::now();
+            // If there is no room yet, the next look may find some.
+            let _ = self.reserve();
+        }
+    }
+
+    /// Make the reserve if there is none, and if there is room for twice as much.
+    fn reserve(&self) -> io::Result<()> {
+        let DataPlace::Directory(directory) = &self.place else { return Ok(()) };
         let path = directory.join(RESERVE);
         if path.exists() {
-            return;
+            return Ok(());
         }
-        if let Err(error) = fs::write(&path, vec![0; RESERVE_BYTES]) {
-            tracing::warn!("{}: {error}; the disk is nearly full", path.display());
+        let make = || {
+            let mut file = fs::File::create(&path)?;
+            file.write_all(&vec![0; 2 * RESERVE_BYTES])?;
+            file.set_len(RESERVE_BYTES as u64)
+        };
+        make().inspect_err(|_| {
             let _ = fs::remove_file(&path);
-        }
+        })
     }
 
     fn has_seat(&self) -> Result<bool, redb::Error> {

@@ -211,7 +211,9 @@ impl ViewStore for RaftStore {
     }
 
     fn health(&self) -> StoreHealth {
-        health::state(&self.core)
+        let mut health = health::state(&self.core);
+        health.syncs = self.writer.syncs();
+        health
     }
 }
 

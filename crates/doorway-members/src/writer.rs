@@ -10,10 +10,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_node::members::{Histogram, TimeCounts};
 use openraft::storage::LogFlushed;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::disk::{Change, Disk, is_full};
 use crate::encoding::Place;
@@ -28,6 +29,7 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct Writer {
     jobs: mpsc::UnboundedSender<Job>,
     riders: Arc<Mutex<Riders>>,
+    syncs: Arc<Histogram>,
 }
 
 #[derive(Debug)]
@@ -65,14 +67,16 @@ struct Riders {
 pub(crate) struct Queue {
     jobs: mpsc::UnboundedReceiver<Job>,
     riders: Arc<Mutex<Riders>>,
+    syncs: Arc<Histogram>,
     ending: Ending,
 }
 
 /// A queue. If it cannot be written, the store ends.
 pub(crate) fn queue(ending: Ending) -> (Writer, Queue) {
     let (sender, jobs) = mpsc::unbounded_channel();
-    let riders = Arc::default();
-    (Writer { jobs: sender, riders: Arc::clone(&riders) }, Queue { jobs, riders, ending })
+    let (riders, syncs) = (Arc::<Mutex<Riders>>::default(), Arc::<Histogram>::default());
+    let writer = Writer { jobs: sender, riders: Arc::clone(&riders), syncs: Arc::clone(&syncs) };
+    (writer, Queue { jobs, riders, syncs, ending })
 }
 
 impl Writer {
@@ -103,6 +107,11 @@ impl Writer {
     /// the next change, so both are on disk or none.
     pub(crate) fn note_cluster(&self, cluster: Option<u128>) {
         self.riders.lock().cluster = cluster;
+    }
+
+    /// How long it took to write changes, each time.
+    pub(crate) fn syncs(&self) -> TimeCounts {
+        self.syncs.counts()
     }
 
     /// Write what is in the queue, and close the file.
@@ -166,6 +175,7 @@ impl Queue {
                     self.ending.end(&why);
                     return;
                 }
+                disk.keep_reserve();
             }
             if let Some(done) = close {
                 drop(disk);
@@ -182,11 +192,15 @@ impl Queue {
         changes.extend(cluster.map(Change::Cluster));
         let mut waited = false;
         loop {
+            let began = Instant::now();
             if let Some(delay) = disk.delay() {
                 sleep(delay).await;
             }
             let error = match disk.write(&changes) {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.syncs.count(began.elapsed());
+                    break;
+                }
                 Err(error) => error,
             };
             let path = disk.path();

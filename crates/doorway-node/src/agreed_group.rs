@@ -15,7 +15,7 @@ use doorway_protocol::{Fence, Name};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -24,9 +24,9 @@ use crate::holds::Promises;
 use crate::link::Incarnation;
 use crate::locks::{Shard, ShardEffects};
 use crate::members::{
-    self, AgreedRules, Answer, Command, Keeper, KeeperHost, KeeperNotice, KeeperStatus, MemberId,
-    Orphan, OwnMembership, PutId, Record, RecordError, Seat, SeatId, StoreHealth, UnknownOutcome,
-    ViewStore,
+    self, AgreedRules, Answer, Command, Histogram, Keeper, KeeperHost, KeeperNotice, KeeperStatus,
+    MemberId, Orphan, OwnMembership, PutId, Record, RecordError, Seat, SeatId, StoreHealth,
+    TimeCounts, UnknownOutcome, ViewStore,
 };
 use crate::messages::{HeldLock, Message};
 use crate::net::{Backlog, Peer, PeerId};
@@ -62,6 +62,20 @@ struct History {
     lapses: AtomicU64,
     removals: AtomicU64,
     evictions: AtomicU64,
+    renewals: Histogram,
+    view_changes: Histogram,
+    last_view: Mutex<LastView>,
+}
+
+/// Whether the locks of the last view are served.
+#[derive(Debug, Default)]
+enum LastView {
+    /// There was none in this membership.
+    #[default]
+    None,
+    Runs,
+    /// It was stopped for the next one at this time since the node started.
+    Stopped(Duration),
 }
 
 impl History {
@@ -75,11 +89,35 @@ impl History {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The shards have stopped for the next view.
+    fn stopped(&self, now: Duration) {
+        let mut last = self.last_view.lock();
+        if matches!(*last, LastView::Runs) {
+            *last = LastView::Stopped(now);
+        }
+    }
+
+    /// The shards have started the next view.
+    fn started(&self, now: Duration) {
+        if let LastView::Stopped(then) =
+            std::mem::replace(&mut *self.last_view.lock(), LastView::Runs)
+        {
+            self.view_changes.count(now.saturating_sub(then));
+        }
+    }
+
+    /// The membership is over, and with it the last view.
+    fn ended(&self) {
+        *self.last_view.lock() = LastView::None;
+    }
+
     fn counts(&self) -> MembershipCounts {
         MembershipCounts {
             lapses: self.lapses.load(Ordering::Relaxed),
             removals: self.removals.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
+            renewals: self.renewals.counts(),
+            view_changes: self.view_changes.counts(),
         }
     }
 }
@@ -95,6 +133,10 @@ pub struct MembershipCounts {
     pub removals: u64,
     /// The group has evicted a process that cannot reach the others, because this node proposed it.
     pub evictions: u64,
+    /// How long the group took to renew the membership of this node, each time.
+    pub renewals: TimeCounts,
+    /// For how long no lock was granted here when a view followed another one, each time.
+    pub view_changes: TimeCounts,
 }
 
 /// The membership of a node in a group that agrees on its members.
@@ -119,6 +161,8 @@ pub struct MembershipReport {
     pub blocked: Option<String>,
     /// The seats to which a link is up.
     pub linked: Vec<SeatId>,
+    /// How long ago this node saw the newest beat of each member.
+    pub beats: Vec<(MemberId, Duration)>,
     /// The state of the store.
     pub health: StoreHealth,
 }
@@ -372,6 +416,8 @@ impl NodeShell {
             0 => None,
             millis => Some(self.now().saturating_sub(Duration::from_millis(millis))),
         };
+        let now = self.now();
+        let beats = status.beats.iter().map(|(id, at)| (*id, now.saturating_sub(*at)));
         let linked = peers.iter().filter(|peer| peer.is_up()).map(|peer| peer.id().seat());
         Some(MembershipReport {
             seat: group.store.seat(),
@@ -383,6 +429,7 @@ impl NodeShell {
             counts: group.history.counts(),
             blocked: status.blocked,
             linked: linked.collect(),
+            beats: beats.collect(),
             health: group.store.health(),
         })
     }
@@ -432,11 +479,13 @@ impl AgreedHost for ViewsHost<'_> {
             }
             changed
         });
+        self.group.history.stopped(self.shell.now());
         self.shell.stop_shards(number)
     }
 
     fn start_shards(&mut self, view: u64, held: Vec<Vec<HeldLock>>) -> bool {
         let overdue = self.shell.start_shards(view, held, self.effects);
+        self.group.history.started(self.shell.now());
         tracing::info!(view, members = ?self.shell.view_members(view), "the view runs");
         overdue
     }
@@ -458,6 +507,7 @@ impl AgreedHost for ViewsHost<'_> {
     }
 
     fn discard(&mut self) {
+        self.group.history.ended();
         let mut lost = false;
         for index in 0..self.shell.shards() {
             let discard = |shard: &mut Shard, _, out: &mut ShardEffects| shard.discard(out);
@@ -503,9 +553,12 @@ impl KeeperHost for MembershipHost<'_> {
     fn put(&mut self, put: PutId, command: Command) {
         let (store, history) = (Arc::clone(&self.group.store), Arc::clone(&self.group.history));
         self.puts.spawn(async move {
+            let sent = Instant::now();
             let answer = store.put(command.clone()).await;
-            if matches!(answer, Ok(Answer::Done(_))) {
-                history.agreed(&command);
+            match answer {
+                Ok(Answer::Done(_)) => history.agreed(&command),
+                Ok(Answer::Renewed { .. }) => history.renewals.count(sent.elapsed()),
+                _ => {}
             }
             let log = |error: &UnknownOutcome| tracing::debug!(%error, "no answer of the store");
             (put, answer.inspect_err(log).ok())
@@ -593,5 +646,30 @@ struct EndOnDrop<'a>(&'a NodeShell);
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.end(EndReason::StoreEnded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_change_takes_from_the_first_stop_to_the_next_start() {
+        let (history, at) = (History::default(), Duration::from_secs);
+        // The first view follows no other one.
+        history.stopped(at(1));
+        history.started(at(2));
+        assert_eq!(history.counts().view_changes.total(), 0);
+        // A view that never starts is followed by another one.
+        history.stopped(at(10));
+        history.stopped(at(11));
+        history.started(at(13));
+        let counts = history.counts().view_changes;
+        assert_eq!((counts.total(), counts.sum), (1, at(3)));
+        // The membership ends, and the process joins anew.
+        history.stopped(at(20));
+        history.ended();
+        history.started(at(90));
+        assert_eq!(history.counts().view_changes, counts);
     }
 }

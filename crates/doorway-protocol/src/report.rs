@@ -212,6 +212,9 @@ pub struct MembersReport {
     pub running: Option<u64>,
     /// The lease of members, in milliseconds.
     pub lease_ms: u32,
+    /// The longest lease on which a member may count, in milliseconds. It is longer than the lease
+    /// for a while after that was made shorter.
+    pub longest_lease_ms: u32,
     /// For how long this node may grant locks without another renewal of its membership, in
     /// milliseconds.
     pub lease_left_ms: u64,
@@ -276,6 +279,12 @@ pub struct SeatReport {
     /// For how long the reporting node has had no connection to the machine, in milliseconds; none
     /// if it has one.
     pub away_ms: Option<u64>,
+    /// How long ago the reporting node saw that a process of the machine renewed its membership, in
+    /// milliseconds; none if no process of the machine is a member.
+    pub beat_ms: Option<u64>,
+    /// If the machine waits: the names of the nodes to which it needs a connection before it can
+    /// take part in the view.
+    pub waiting_for: Vec<String>,
 }
 
 /// Something that an operator did to a group that agrees on its members.
@@ -323,7 +332,7 @@ pub enum SeatState {
     Waiting,
     /// The reporting node cannot reach the machine.
     Away,
-    /// The machine was removed from the view because it could not reach the others, or because an
-    /// operator removed it. Its lease is not over yet.
+    /// The machine may not renew its lease, because it could not reach the others, or because an
+    /// operator removed it. It stays in the view until it leaves, or until its lease is over.
     Evicted,
 }

@@ -454,6 +454,9 @@ pub struct GroupBackup {
     pub view: u64,
     /// The lease of members, in milliseconds.
     pub lease_ms: u32,
+    /// The longest lease on which a member may count, in milliseconds. It is longer than the lease
+    /// if that was made shorter just before the backup.
+    pub longest_lease_ms: u32,
     /// The machines of the group.
     pub seats: Vec<BackupSeat>,
     /// The rules for locks.

@@ -9,6 +9,7 @@ mod report;
 mod restore;
 pub(crate) mod rules;
 mod voters;
+mod wait_out;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +31,10 @@ use crate::serve::ServeError;
 use crate::settings::{MembersSettings, Settings};
 
 pub use doorway_members::VIEW_STEP;
+pub use doorway_node::members::full_wait;
 pub use recover::{NoRecovery, Recovery};
 pub use rules::deviations;
+pub use wait_out::wait_out;
 
 /// How often a node without a group looks whether there is one.
 const LOOK: Duration = Duration::from_secs(2);

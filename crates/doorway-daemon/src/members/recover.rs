@@ -80,14 +80,13 @@ impl Recovery {
     }
 
     /// How long a node of the old group that does not run any more may have promised locks to its
-    /// clients. The new group must not grant before that.
+    /// clients. The new group must not grant before [`wait_out`](fn@super::wait_out) has waited for
+    /// the end of such a promise.
     pub fn lease(&self) -> Duration {
-        let record = self.survivor.record();
-        let leases = record.members.iter().map(|member| member.lease_ms);
-        Duration::from_millis(leases.fold(record.lease_ms, u32::max).into())
+        Duration::from_millis(self.survivor.record().longest_lease_ms().into())
     }
 
-    /// Do it, after [`Recovery::lease`] has passed. Returns what there is to do then.
+    /// Do it, after the wait for [`Recovery::lease`]. Returns what there is to do then.
     pub fn perform(self) -> Result<String, NoRecovery> {
         let Self { survivor, group, address, seen, tls: _ } = self;
         let seen = seen.map(|seen| format!(" --view-at-least {seen}")).unwrap_or_default();
@@ -142,8 +141,8 @@ impl fmt::Display for Recovery {
         let lease = self.lease().as_secs_f64();
         writeln!(
             f,
-            "- It takes {lease} s, the lease of a node: until then clients may believe in their \
-             locks."
+            "- It takes {lease} s, the longest lease of a node, and a little more, because clocks \
+             differ: until then clients may believe in their locks."
         )?;
         write!(f, "- Views, and with them fences, jump from {view} to {next}.")
     }

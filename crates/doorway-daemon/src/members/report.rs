@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use doorway_node::members::{Record, RecordError, Seat, SeatId, ServiceHealth};
+use doorway_node::members::{
+    Member, MemberId, Record, RecordError, Seat, SeatId, ServiceHealth, absence,
+};
 use doorway_node::{MembershipReport, Node};
 use doorway_protocol::{EtcdReport, MembersReport, SeatReport, SeatRole, SeatState};
 use doorway_sessions::clock::ms;
@@ -17,13 +19,15 @@ impl Members {
         let membership = node.membership();
         let membership = membership.as_ref();
         let lease_left = node.lease_left().unwrap_or_default();
+        let lease_ms = self.settings.lease.as_millis() as u32;
         let mut report = MembersReport {
             node: self.name.clone(),
             group: self.group.clone(),
             cluster: None,
             view: 0,
             running: membership.and_then(|it| it.view).filter(|_| !lease_left.is_zero()),
-            lease_ms: self.settings.lease.as_millis() as u32,
+            lease_ms,
+            longest_lease_ms: lease_ms,
             lease_left_ms: ms(lease_left),
             seats: Vec::new(),
             voters: health.voters as u32,
@@ -42,7 +46,9 @@ impl Members {
         };
         report.cluster = Some(format!("{:032x}", record.cluster));
         (report.view, report.lease_ms) = (record.number, record.lease_ms);
+        report.longest_lease_ms = record.longest_lease_ms();
         let away = node.away();
+        let beats = membership.map_or(&[][..], |it| &it.beats);
         let me = self.store.seat();
         let seats = record.seats.iter().map(|seat| {
             let away = away.iter().find(|(name, _)| *name == seat.name).map(|(_, time)| *time);
@@ -55,7 +61,15 @@ impl Members {
                 Some(_) => SeatRole::Member,
                 None => role(seat, health.leader),
             };
-            seat_report(&record, seat, role, seat.id == me, is_here, away)
+            let mut report = seat_report(&record, seat, role, seat.id == me, is_here, away);
+            let newest = record.members_of(seat.id).filter_map(|it| age(beats, it.id)).min();
+            report.beat_ms = newest.map(ms);
+            if report.state == SeatState::Waiting {
+                let own = membership.filter(|it| it.seat == seat.id);
+                let links = own.map(|it| it.linked.as_slice());
+                report.waiting_for = waiting_for(&record, seat.id, links, beats);
+            }
+            report
         });
         report.seats = seats.collect();
         report.trouble = unreachable.or_else(|| trouble(&report, membership));
@@ -114,7 +128,38 @@ fn seat_report(
         role,
         state,
         away_ms: away.map(ms),
+        beat_ms: None,
+        waiting_for: Vec::new(),
     }
+}
+
+/// The age of the newest beat of a member.
+fn age(beats: &[(MemberId, Duration)], id: MemberId) -> Option<Duration> {
+    beats.iter().find(|(member, _)| *member == id).map(|(_, age)| *age)
+}
+
+/// The names of the nodes to which the process at a seat needs a connection before it can take part
+/// in the view. `links` are the connections of that process, if it is this one. Otherwise the
+/// record says which ones the process misses.
+fn waiting_for(
+    record: &Record,
+    seat: SeatId,
+    links: Option<&[SeatId]>,
+    beats: &[(MemberId, Duration)],
+) -> Vec<String> {
+    let Some(own) = record.members_of(seat).last() else { return Vec::new() };
+    let absent = absence(Duration::from_millis(record.lease_ms.into()));
+    let is_missed = |other: &&Member| match links {
+        Some(links) => !links.contains(&other.seat),
+        None => own.cut.contains(&other.id),
+    };
+    // A view that the process is in does not begin without any of its members.
+    let is_needed = |other: &&Member| {
+        own.since.is_some() || age(beats, other.id).is_some_and(|age| age <= absent)
+    };
+    let others = record.seated().filter(|other| other.seat != seat);
+    let seats = others.filter(is_missed).filter(is_needed).filter_map(|it| record.seat(it.seat));
+    seats.map(|seat| seat.name.clone()).collect()
 }
 
 /// Why this node cannot grant locks as a member, and what to do.
@@ -214,6 +259,28 @@ mod tests {
         let (id, number) = (record.seated().next().expect("a member").id, record.number);
         record.apply(&Command::Evict { id, number });
         assert_eq!(state(&record, 1, true), SeatState::Evicted);
+    }
+
+    #[test]
+    fn a_waiting_process_waits_for_members_that_are_alive_and_that_it_cannot_reach() {
+        let mut record = record();
+        // The seats of a and b are seated, and the process of c waits.
+        record.succeed_fixed(1, &[SeatId(1), SeatId(2)]);
+        let join = Command::Join { seat: SeatId(3), nonce: 3, rules: 0 };
+        let Answer::Joined(c) = record.apply(&join) else { panic!("it may join") };
+        let seated: Vec<MemberId> = record.seated().map(|member| member.id).collect();
+        record.apply(&Command::Renew { id: c, cut: seated.clone() });
+        let second = Duration::from_secs(1);
+        // The last beat of b is older than 0.3 leases: c may enter without it.
+        let beats = [(seated[0], second), (seated[1], second * 4)];
+        assert_eq!(waiting_for(&record, SeatId(3), None, &beats), ["a"]);
+        let fresh = seated.iter().map(|id| (*id, second)).collect::<Vec<_>>();
+        assert_eq!(waiting_for(&record, SeatId(3), None, &fresh), ["a", "b"]);
+        // The node itself knows its connections better than the record does.
+        assert_eq!(waiting_for(&record, SeatId(3), Some(&[SeatId(1)]), &fresh), ["b"]);
+        // A view of two members does not begin without the second one, alive or not.
+        assert_eq!(waiting_for(&record, SeatId(1), Some(&[]), &beats), ["b"]);
+        assert!(waiting_for(&record, SeatId(4), None, &beats).is_empty());
     }
 
     #[test]

@@ -275,6 +275,7 @@ impl Core {
         let unreachable = trouble.filter(|(time, _)| *time >= silence);
         let mut health = StoreHealth::default();
         health.without_quorum = unreachable.as_ref().map(|(time, _)| *time);
+        health.syncs = self.writer.syncs();
         let addresses = self.access.addresses.iter().map(ToString::to_string).collect();
         let warning = contact.warning.clone();
         health.service = Some(ServiceHealth { addresses, unreachable, warning });

@@ -6,7 +6,9 @@ use doorway_node::members::{Answer, MemberId, ViewStore as _};
 use tokio::time::{sleep, timeout};
 
 use super::world::{LEASE, LEASE_MS, World, join, rules};
-use crate::{DataPlace, MemoryDisk, OpenError, Options, RaftStore, Threads};
+use crate::disk::{Change, Disk};
+use crate::ending::Ending;
+use crate::{DataPlace, MemoryDisk, OpenError, Options, RaftStore, Threads, writer};
 
 /// A directory that is deleted in the end.
 pub(super) struct Directory(pub(super) std::path::PathBuf);
@@ -156,4 +158,35 @@ async fn what_was_not_synced_is_lost() {
         world.settle(LEASE, |world| world.store("a").leads()).await;
         assert_eq!(world.record("a").unwrap().members.len(), nonce as usize);
     }
+}
+
+/// A reserve that was given up to a full disk is made again as soon as there is room for it.
+#[tokio::test(start_paused = true)]
+async fn the_reserve_comes_back_when_the_disk_has_room() {
+    let directory = Directory::new("reserve");
+    let (mut disk, _) = Disk::open(DataPlace::Directory(directory.0.clone()), || 1).unwrap();
+    let reserve = directory.0.join("members.reserve");
+    let size = || std::fs::metadata(&reserve).ok().map(|file| file.len());
+    assert_eq!(size(), Some(4 << 20));
+    assert!(disk.give_up_reserve(), "there was one");
+    assert!(!disk.give_up_reserve(), "there is none any more");
+
+    let (writer, queue) = writer::queue(Ending::new());
+    tokio::spawn(queue.run(disk));
+    writer.save(Change::Cluster(1)).await.unwrap();
+    assert_eq!(size(), None, "it was given up a moment ago");
+    sleep(Duration::from_secs(11)).await;
+    // The file cannot be made, as on a disk without room.
+    std::os::unix::fs::symlink("/nowhere/reserve", &reserve).unwrap();
+    writer.save(Change::Cluster(2)).await.unwrap();
+    assert_eq!(size(), None);
+    sleep(Duration::from_secs(5)).await;
+    writer.save(Change::Cluster(3)).await.unwrap();
+    assert_eq!(size(), None, "there is not another look at once");
+    sleep(Duration::from_secs(6)).await;
+    writer.save(Change::Cluster(4)).await.unwrap();
+    assert_eq!(size(), Some(4 << 20));
+
+    // The times of these four writes were counted.
+    assert_eq!(writer.syncs().total(), 4);
 }

@@ -2,7 +2,9 @@
 //! servers.
 //!
 //! `cargo xtask bench node` takes two minutes and needs a quiet machine. `--json` prints the
-//! results for programs, and `--smoke` runs a little of everything without the other servers.
+//! results for programs, `--smoke` runs a little of everything without the other servers, and
+//! `--alone` runs everything without them. `cargo xtask bench node --before REVISION` compares two
+//! builds of this benchmark.
 //!
 //! Waking a sleeping core may take longer than everything else. So whatever passes between threads
 //! is measured twice: with all threads on one core, and spread over two.
@@ -67,7 +69,8 @@ impl Extent {
 
 fn main() {
     let given = |word: &str| std::env::args().any(|arg| arg == word);
-    let extent = if given("--smoke") { Extent::SMOKE } else { Extent::FULL };
+    let mut extent = if given("--smoke") { Extent::SMOKE } else { Extent::FULL };
+    extent.rivals &= !given("--alone");
     let mut table = Table::default();
     entry::measure(extent, &mut table);
     for placement in Placement::available() {

@@ -29,6 +29,8 @@ pub struct KeeperStatus {
     pub left: bool,
     /// The holds whose members are gone.
     pub orphans: Arc<Vec<Orphan>>,
+    /// When this node saw the newest beat of each member, as the time since the node started.
+    pub beats: Arc<Vec<(MemberId, Duration)>>,
 }
 
 /// What the membership of a process acts on: the store, the views and shards of the node, and a
@@ -137,8 +139,13 @@ impl OwnMembership {
             Event::Holds(holds) => host.views(AgreedEvent::Holds(Arc::clone(holds))),
             _ => {}
         }
+        let shows_beats = matches!(event, Event::Record(_));
         let mut out = Vec::new();
         self.keeper.step(now, event, &mut out);
+        if shows_beats {
+            self.standing.beats = Arc::new(self.keeper.beats().collect());
+            host.note(&self.standing);
+        }
         let mut nothing_lost = false;
         for output in out {
             let ends = matches!(output, Output::Discard(_) | Output::GiveUp(_));
@@ -162,7 +169,7 @@ impl OwnMembership {
     }
 
     fn perform(&mut self, output: Output, host: &mut impl KeeperHost) {
-        let KeeperStatus { member, lease, blocked, left, orphans } = &mut self.standing;
+        let KeeperStatus { member, lease, blocked, left, orphans, beats: _ } = &mut self.standing;
         match output {
             Output::Put(put, command) => host.put(put, command),
             Output::Held { name, fence, refused } => {

@@ -44,8 +44,7 @@ use super::record::{Member, MemberId, Record, SeatId};
 /// How many times a membership is renewed during one lease.
 const BEATS: u32 = 10;
 
-/// A seated member whose beat has not changed for this many intervals counts as absent: a waiting
-/// member may enter without a connection with it.
+/// After this many intervals without a new beat, a seated member counts as absent: see [`absence`].
 const ABSENT: u32 = 3;
 
 /// After this many intervals without a link to a member, the node complains about that member.
@@ -95,13 +94,24 @@ impl ClockTimes {
     /// How much of a promise is left of which was known then, by those who have to wait for its
     /// end. The one who made it counts at most its length, with the clock that is faster.
     pub fn left(self, then: Self, length: Duration) -> Duration {
-        (length + length / LONGER + MARGIN).saturating_sub(self.since(then))
+        full_wait(length).saturating_sub(self.since(then))
     }
 
     /// How much time has surely passed since then: as much as the slower clock says.
     fn since(self, then: Self) -> Duration {
         self.boot.saturating_sub(then.boot).min(self.raw.saturating_sub(then.raw))
     }
+}
+
+/// For how long others wait for the end of a promise of this length: a little longer than that.
+pub fn full_wait(length: Duration) -> Duration {
+    length + length / LONGER + MARGIN
+}
+
+/// If the beat of a seated member has not changed for this long, the member counts as absent: a
+/// waiting member may enter without a connection with it.
+pub fn absence(lease: Duration) -> Duration {
+    lease / BEATS * ABSENT
 }
 
 /// Something that matters for a membership.
@@ -446,6 +456,11 @@ impl Keeper {
         }
     }
 
+    /// When this node saw the newest beat of each member, by the clock that counts suspended time.
+    pub fn beats(&self) -> impl Iterator<Item = (MemberId, Duration)> {
+        self.stamps.iter().map(|(id, stamp)| (*id, stamp.at.boot))
+    }
+
     /// Until when locks may be granted, by the clock that counts suspended time.
     pub fn deadline(&self) -> Option<Duration> {
         self.deadline
@@ -717,7 +732,7 @@ impl Keeper {
         if !waits || !self.reclaimed || !keeps || self.deadline.is_none() {
             return;
         }
-        let absent = self.interval() * ABSENT;
+        let absent = absence(self.lease());
         let others = self.record.seated().filter(|member| member.seat != self.seat);
         let alive = |member: &&Member| {
             let stamp = self.stamps.get(&member.id);

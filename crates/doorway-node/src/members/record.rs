@@ -20,6 +20,8 @@
 //!
 //! # Rules
 //!
+//! Builds with debug assertions check these rules at every step (`invariants.rs`).
+//!
 //! 1. The number of the view and the numbers of members only grow. A number never returns.
 //! 2. Only a renewal by the member itself changes its beat.
 //! 3. A seat has at most one seated member. Others of that seat wait: a process that was started
@@ -34,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use doorway_protocol::{Fence, RULES_LIMIT};
 
 use super::command::{Answer, Command, RecordError, SeenBeat};
+use super::invariants::broken_by;
 
 /// How many seats a group may have.
 pub const SEATS_LIMIT: usize = 31;
@@ -160,13 +163,19 @@ impl Record {
     /// Apply a command. If it is refused, nothing changes. Of a command that changes holds or
     /// rules, this is the smaller part: see [`GroupState::apply`](super::GroupState::apply).
     pub fn apply(&mut self, command: &Command) -> Answer {
-        match self.try_apply(command) {
+        let before = cfg!(debug_assertions).then(|| self.clone());
+        let answer = match self.try_apply(command) {
             Ok(answer) => {
                 self.revision += 1;
                 answer
             }
             Err(error) => Answer::Refused(error),
+        };
+        if let Some(before) = before {
+            let broken = broken_by(&before, command, &answer, self);
+            debug_assert_eq!(broken, None, "broken by {command:?}");
         }
+        answer
     }
 
     fn try_apply(&mut self, command: &Command) -> Result<Answer, RecordError> {
@@ -442,6 +451,13 @@ impl Record {
     /// its number in the algorithms of that view.
     pub fn seated(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.since.is_some())
+    }
+
+    /// The longest lease on which a member may count, in milliseconds. It is longer than the lease
+    /// of the group if that was made shorter, until the members have gone that had the longer one.
+    pub fn longest_lease_ms(&self) -> u32 {
+        let leases = self.members.iter().map(|member| member.lease_ms);
+        leases.fold(self.lease_ms, u32::max)
     }
 
     /// What a command that removes or replaces members has to name: each with its beat.

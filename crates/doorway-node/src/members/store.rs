@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::command::{Answer, Command};
+use super::histogram::TimeCounts;
 use super::holds::Holds;
 use super::record::{Record, SeatId};
 
@@ -77,6 +78,8 @@ pub struct StoreHealth {
     pub reachable: Vec<SeatId>,
     /// For how long no majority could be reached, if none can.
     pub without_quorum: Option<Duration>,
+    /// How long it took to write changes of the store to the disk of this machine.
+    pub syncs: TimeCounts,
     /// The state of the service by which the members agree; none if they agree by themselves.
     pub service: Option<ServiceHealth>,
 }

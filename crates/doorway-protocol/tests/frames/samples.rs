@@ -151,6 +151,7 @@ fn restore() -> MembersRequest {
         cluster: "0123456789abcdef".to_owned(),
         view: 12,
         lease_ms: 10_000,
+        longest_lease_ms: 60_000,
         seats: vec![seat],
         rules: rules(),
     };
@@ -212,13 +213,15 @@ fn status() -> NodeStatus {
 }
 
 fn members() -> MembersReport {
-    let seat = |name: &str, role, state, away_ms| SeatReport {
+    let seat = |name: &str, role, state, away_ms, waiting_for: &[&str]| SeatReport {
         name: name.to_owned(),
         address: format!("{name}.example:7001"),
         seat: "9f".to_owned(),
         role,
         state,
         away_ms,
+        beat_ms: away_ms.is_none().then_some(700),
+        waiting_for: waiting_for.iter().map(|&name| name.to_owned()).collect(),
     };
     MembersReport {
         node: "a".to_owned(),
@@ -227,12 +230,13 @@ fn members() -> MembersReport {
         view: 7,
         running: Some(7),
         lease_ms: 10_000,
+        longest_lease_ms: 60_000,
         lease_left_ms: 8500,
         seats: vec![
-            seat("a", SeatRole::Leader, SeatState::InView, None),
-            seat("b", SeatRole::Voter, SeatState::Waiting, None),
-            seat("c", SeatRole::Learner, SeatState::Away, Some(42_000)),
-            seat("d", SeatRole::Member, SeatState::Evicted, None),
+            seat("a", SeatRole::Leader, SeatState::InView, None, &[]),
+            seat("b", SeatRole::Voter, SeatState::Waiting, None, &["d"]),
+            seat("c", SeatRole::Learner, SeatState::Away, Some(42_000), &[]),
+            seat("d", SeatRole::Member, SeatState::Evicted, None, &[]),
         ],
         voters: 2,
         reachable: 1,

@@ -11,6 +11,9 @@ use crate::http::Http;
 use crate::others::{HOLDER, LockService};
 use crate::place::{Process, until};
 
+/// Its name in the results.
+pub(crate) const NAME: &str = "etcd, 3 members";
+
 /// The names `orders` and `silent`, in base64 as the gateway of etcd wants them.
 const ORDERS: &str = "b3JkZXJz";
 const SILENT: &str = "c2lsZW50";
@@ -90,7 +93,7 @@ fn lock(http: &mut Http<TcpStream>, name: &str, lease: &Value) -> Value {
 
 impl LockService for Etcd {
     fn name(&self) -> &'static str {
-        "etcd, 3 members"
+        NAME
     }
 
     fn acquire(&mut self) {

@@ -28,8 +28,11 @@
 //! - *leader's thread stopped*: the thread `members` of the leader is held up for 3 s. The longest
 //!   wait for a lock at that node and at others, and the number of locks that were lost.
 //!
-//! The last two need strace. All of it takes less than five minutes on a machine that has nothing
-//! else to do. `--smoke` does all of this once. `--json` prints JSON.
+//! The last two need strace. All of it takes about half an hour on a machine that has nothing else
+//! to do. `--smoke` does all of this once. `--json` prints JSON.
+//!
+//! Each row that has a goal says by which of its figures it is judged, and whether the goal is met.
+//! What is to be below a p99 happens 100 times.
 
 mod crowd;
 mod etcd;
@@ -53,7 +56,23 @@ use std::time::{Duration, Instant};
 use crowd::Wish;
 use figures::print;
 use group::{Group, LEASE, Machine, Pace};
+use others::LockService;
 use place::until;
+
+/// The longest wait, in milliseconds, that counts as none: a lock that is free takes some time, and
+/// longer on a core that does something else.
+const NO_PAUSE: f64 = 10.0;
+
+/// The goal for the entry of the next client, in milliseconds: the lease and one second.
+const LEASE_AND_MORE: f64 = LEASE.as_millis() as f64 + 1000.0;
+
+/// The figure by which a row is judged.
+#[derive(Clone, Copy)]
+enum Figure {
+    Median,
+    P99,
+    Most,
+}
 
 /// A line of the table.
 struct Row {
@@ -61,12 +80,30 @@ struct Row {
     unit: &'static str,
     /// In ascending order.
     values: Vec<f64>,
+    /// A figure, and how high it may be.
+    goal: Option<(Figure, f64)>,
 }
 
 impl Row {
     fn new(what: impl Into<String>, unit: &'static str, mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        Self { what: what.into(), unit, values }
+        Self { what: what.into(), unit, values, goal: None }
+    }
+
+    fn goal(self, figure: Figure, most: f64) -> Self {
+        Self { goal: Some((figure, most)), ..self }
+    }
+
+    /// The goal in words, and whether it is met; nothing if there is none.
+    fn verdict(&self) -> String {
+        let Some((figure, goal)) = self.goal else { return String::new() };
+        let (word, value) = match figure {
+            Figure::Median => ("median", self.median()),
+            Figure::P99 => ("p99", self.p99()),
+            Figure::Most => ("most", self.most()),
+        };
+        let verdict = if value <= goal { "met" } else { "MISSED" };
+        format!("{word} <= {goal:.1}: {verdict}")
     }
 
     fn least(&self) -> f64 {
@@ -77,6 +114,11 @@ impl Row {
         self.values[self.values.len() / 2]
     }
 
+    /// The value that 99 of 100 do not exceed.
+    fn p99(&self) -> f64 {
+        self.values[(self.values.len() * 99).div_ceil(100) - 1]
+    }
+
     fn most(&self) -> f64 {
         self.values[self.values.len() - 1]
     }
@@ -84,7 +126,10 @@ impl Row {
 
 /// How much is done.
 struct Amount {
+    /// How often things happen that are judged by the slowest one.
     times: usize,
+    /// How often things happen that are judged by their p99, or each time.
+    often: usize,
     idle: Duration,
     /// How many locks are held meanwhile.
     held: usize,
@@ -100,50 +145,56 @@ fn main() {
     let has = |word: &str| words.iter().any(|it| it == word);
     let amount = if has("--smoke") {
         let (idle, held_up) = (Duration::from_millis(200), Duration::from_millis(200));
-        Amount { times: 1, idle, held: 30, leases: 2, reclaiming: 3, held_up }
+        Amount { times: 1, often: 1, idle, held: 30, leases: 2, reclaiming: 3, held_up }
     } else {
         let (idle, held_up) = (Duration::from_secs(20), Duration::from_secs(3));
-        Amount { times: 15, idle, held: 10_000, leases: 500, reclaiming: 100, held_up }
+        Amount { times: 15, often: 100, idle, held: 10_000, leases: 500, reclaiming: 100, held_up }
     };
     let mut rows = quick(&amount);
     rows.extend(default(&amount));
     if has("--json") {
         let row = |row: &Row| {
             serde_json::json!({ "what": row.what, "unit": row.unit, "times": row.values.len(),
-                "least": row.least(), "median": row.median(), "most": row.most() })
+                "least": row.least(), "median": row.median(), "p99": row.p99(),
+                "most": row.most(), "goal": row.verdict() })
         };
         println!("{}", serde_json::Value::from(rows.iter().map(row).collect::<Vec<_>>()));
         return;
     }
-    print("what", format_args!("{:>5} {:>9} {:>9} {:>9}", "times", "least", "median", "most"));
+    let line = |count: &str, figures: [String; 4], goal: &str| {
+        let [least, median, p99, most] = figures;
+        format!("{count:>5} {least:>9} {median:>9} {p99:>9} {most:>9}  {goal}")
+    };
+    print("what", line("times", ["least", "median", "p99", "most"].map(str::to_owned), "goal"));
     for row in &rows {
         let (what, count) = (format!("{} [{}]", row.what, row.unit), row.values.len());
-        let (least, median, most) = (row.least(), row.median(), row.most());
-        print(&what, format_args!("{count:>5} {least:>9.1} {median:>9.1} {most:>9.1}"));
+        let figures = [row.least(), row.median(), row.p99(), row.most()];
+        let figures = figures.map(|figure| format!("{figure:.1}"));
+        print(&what, line(&count.to_string(), figures, &row.verdict()).trim_end());
     }
 }
 
 /// Three machines with the shortest lease.
 fn quick(amount: &Amount) -> Vec<Row> {
     let mut group = Group::founded();
-    let times = amount.times;
+    let Amount { times, often, .. } = *amount;
     let mut rows = vec![
-        Row::new("holder dead, next in", "ms", repeat(times, || next_in(&mut group))),
-        Row::new("killed, serves again", "ms", repeat(times, || serves_again(&mut group))),
+        Row::new("holder dead, next in", "ms", repeat(often, || next_in(&mut group)))
+            .goal(Figure::Most, LEASE_AND_MORE),
+        Row::new("killed, serves again", "ms", repeat(often, || serves_again(&mut group)))
+            .goal(Figure::Most, 1000.0),
     ];
     rows.extend(reclaims(&mut group, times, amount.reclaiming));
-    for (what, wish) in [
-        ("non-holder dead, slowest lock, used here", Wish::Here),
-        ("non-holder dead, slowest lock, new", Wish::New),
+    for (what, wish, goal) in [
+        ("non-holder dead, slowest lock, used here", Wish::Here, NO_PAUSE),
+        ("non-holder dead, slowest lock, new", Wish::New, LEASE_AND_MORE),
     ] {
         // Each of them takes two leases.
         let values = repeat(times.div_ceil(4), || dead(&mut group, wish));
-        rows.push(Row::new(what, "ms", values));
+        rows.push(Row::new(what, "ms", values).goal(Figure::Most, goal));
     }
     let mut others = others::all(&group);
-    for (what, values) in holds::holds(&group, &mut others, amount.leases) {
-        rows.push(Row::new(what, "ms", values));
-    }
+    rows.extend(long_leases(&group, &mut others, amount.leases));
     for other in &mut others {
         let what = format!("{}, holder silent, next in", other.name());
         rows.push(Row::new(what, "ms", repeat(times, || other.next_in())));
@@ -154,20 +205,47 @@ fn quick(amount: &Amount) -> Vec<Row> {
         ("restart elsewhere, slowest lock, used here", Wish::Here),
         ("restart elsewhere, slowest lock, new", Wish::New),
     ] {
-        rows.push(Row::new(what, "ms", repeat(times, || restart(&mut group, wish))));
+        let values = repeat(often, || restart(&mut group, wish));
+        rows.push(Row::new(what, "ms", values).goal(Figure::P99, 50.0));
     }
     for (which, wish) in [("used here", Wish::Here), ("new", Wish::New)] {
         let (mut joins, mut leaves) = (vec![], vec![]);
-        for _ in 0..times {
+        for _ in 0..often {
             let (join, leave) = join_and_leave(&mut group, wish);
             joins.push(join.as_secs_f64() * 1000.0);
             leaves.push(leave.as_secs_f64() * 1000.0);
         }
-        rows.push(Row::new(format!("join, slowest lock, {which}"), "ms", joins));
-        rows.push(Row::new(format!("leave, slowest lock, {which}"), "ms", leaves));
+        for (what, values) in [("join", joins), ("leave", leaves)] {
+            let row = Row::new(format!("{what}, slowest lock, {which}"), "ms", values);
+            rows.push(row.goal(Figure::P99, 50.0));
+        }
     }
     let lost = held.iter().filter(|grant| grant.is_lost()).count();
-    rows.push(Row::new("locks lost by all of this", "count", vec![lost as f64]));
+    rows.push(lost_locks("locks lost by all of this", lost));
+    rows
+}
+
+/// A row with how many locks were lost, which should be none.
+fn lost_locks(what: &str, lost: usize) -> Row {
+    Row::new(what, "count", vec![lost as f64]).goal(Figure::Most, 0.0)
+}
+
+/// Leases that the group keeps, beside the locks of other services: the goal is 1.2 times what etcd
+/// needs.
+fn long_leases(group: &Group, others: &mut [Box<dyn LockService>], leases: usize) -> Vec<Row> {
+    let rows = holds::holds(group, others, leases);
+    let rows = rows.into_iter().map(|(what, values)| Row::new(what, "ms", values));
+    let mut rows: Vec<Row> = rows.collect();
+    for pairs in ["acquire", "acquire + release"] {
+        let named = |name: &str| {
+            rows.iter().position(|row| {
+                row.what.strip_prefix(name).is_some_and(|rest| rest == format!(", {pairs}"))
+            })
+        };
+        if let (Some(ours), Some(etcd)) = (named("long lease"), named(etcd::NAME)) {
+            rows[ours].goal = Some((Figure::Median, 1.2 * rows[etcd].median()));
+        }
+    }
     rows
 }
 
@@ -176,10 +254,12 @@ fn default(amount: &Amount) -> Vec<Row> {
     let mut group = Group::on(Machine::local(5), 5, Pace::DEFAULT);
     group.found(5);
     let processes: Vec<u32> = group.nodes.iter().flatten().map(place::Process::id).collect();
-    let mut rows =
-        vec![Row::new("idle, 5 members, of a core", "%", idle::used(&processes, amount.idle))];
+    let used = idle::used(&processes, amount.idle);
+    let mut rows = vec![Row::new("idle, 5 members, of a core", "%", used).goal(Figure::Most, 1.0)];
     match idle::syncs(&processes, amount.idle) {
-        Some(syncs) => rows.push(Row::new("idle, 5 members, waits for the disk", "1/s", syncs)),
+        Some(syncs) => rows.push(
+            Row::new("idle, 5 members, waits for the disk", "1/s", syncs).goal(Figure::Most, 6.0),
+        ),
         None => eprintln!("strace cannot be used: the waits for the disk are not counted"),
     }
     let held = crowd::hold(&group, amount.held);
@@ -198,11 +278,12 @@ fn default(amount: &Amount) -> Vec<Row> {
             // What it has caused shows later.
             sleep(amount.held_up / 2);
         });
-        rows.push(Row::new(what, "ms", vec![longest.as_secs_f64() * 1000.0]));
+        let longest = vec![longest.as_secs_f64() * 1000.0];
+        rows.push(Row::new(what, "ms", longest).goal(Figure::Most, NO_PAUSE));
     }
     if could {
         let lost = held.iter().filter(|grant| grant.is_lost()).count();
-        rows.push(Row::new("leader's thread stopped, locks lost", "count", vec![lost as f64]));
+        rows.push(lost_locks("leader's thread stopped, locks lost", lost));
     } else {
         eprintln!("strace cannot be used: the leader's thread was not stopped");
         rows.truncate(2);
@@ -273,9 +354,10 @@ fn reclaims(group: &mut Group, times: usize, clients: usize) -> Vec<Row> {
         group.complete(0);
     }
     vec![
-        Row::new("killed, clients reclaim, each is served", "ms", sessions),
+        Row::new("killed, clients reclaim, each is served", "ms", sessions)
+            .goal(Figure::Most, 1000.0),
         Row::new("killed, clients reclaim, first other grant", "ms", others),
-        Row::new("killed, clients reclaim, locks lost", "count", vec![lost as f64]),
+        lost_locks("killed, clients reclaim, locks lost", lost),
     ]
 }
 

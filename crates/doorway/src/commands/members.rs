@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use doorway_client::{Answer, Moment};
-use doorway_daemon::members::deviations;
+use doorway_daemon::members::{deviations, full_wait};
 use doorway_protocol::{
     EtcdReport, MembersReport, MembersRequest, RulesReport, SeatReport, SeatRole, SeatState,
 };
@@ -283,6 +283,15 @@ fn foretell(
     Ok(out.flush()?)
 }
 
+/// Wait until no client can count on a lease of this length that a node of a former group had, and
+/// say so before.
+fn wait_out(lease: Duration, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "waiting for {:.1} s", full_wait(lease).as_secs_f64())?;
+    out.flush()?;
+    doorway_daemon::members::wait_out(lease);
+    Ok(())
+}
+
 fn ask(query: &mut Query, request: MembersRequest) -> Result<Box<MembersReport>, Exit> {
     match query.answer(|machine, now| machine.members(now, request))? {
         Answer::Members(report) => Ok(report),
@@ -342,13 +351,15 @@ fn print(out: &mut dyn Write, report: &MembersReport) -> anyhow::Result<()> {
         let why = report.trouble.as_deref().unwrap_or("the group is not founded yet");
         return Ok(writeln!(out, "{why}")?);
     }
-    let mut table = Table::new(["name", "address", "role", "state"].map(str::to_owned));
+    let mut table =
+        Table::new(["name", "address", "role", "state", "last beat"].map(str::to_owned));
     for seat in &report.seats {
         table.row([
             seat.name.clone(),
             seat.address.clone(),
             role(seat.role).to_owned(),
             state(seat),
+            seat.beat_ms.map_or_else(|| "-".to_owned(), |age| format!("{} ago", time(age))),
         ]);
     }
     table.print(out, 0)?;
@@ -378,7 +389,8 @@ fn role(role: SeatRole) -> &'static str {
 fn state(seat: &SeatReport) -> String {
     match (seat.state, seat.away_ms) {
         (SeatState::InView, _) => "in view".to_owned(),
-        (SeatState::Waiting, _) => "waiting".to_owned(),
+        (SeatState::Waiting, _) if seat.waiting_for.is_empty() => "waiting".to_owned(),
+        (SeatState::Waiting, _) => format!("waiting for {}", seat.waiting_for.join(", ")),
         (SeatState::Away, Some(away)) => format!("away {}", time(away)),
         (SeatState::Away, None) => "away".to_owned(),
         (SeatState::Evicted, _) => "evicted".to_owned(),
@@ -454,6 +466,8 @@ mod tests {
             role: SeatRole::Voter,
             state: if index < reachable { SeatState::InView } else { SeatState::Away },
             away_ms: (index >= reachable).then_some(42_000),
+            beat_ms: Some(if index < reachable { 400 } else { 42_300 }),
+            waiting_for: Vec::new(),
         };
         MembersReport {
             node: "n0".to_owned(),
@@ -462,6 +476,7 @@ mod tests {
             view: 4,
             running: Some(4),
             lease_ms: 10_000,
+            longest_lease_ms: 10_000,
             lease_left_ms: 9000,
             seats: (0..voters).map(seat).collect(),
             voters,
@@ -494,7 +509,16 @@ mod tests {
         let mut out = Vec::new();
         print(&mut out, &report(3, 2)).unwrap();
         let text = String::from_utf8(out).unwrap();
-        assert!(text.contains("n2    n2:1     voter  away 42 s\n"), "{text}");
+        assert!(text.contains("n2    n2:1     voter  away 42 s  42 s ago\n"), "{text}");
+        let mut waits = report(3, 3);
+        waits.seats[1].state = SeatState::Waiting;
+        waits.seats[1].waiting_for = vec!["n0".to_owned(), "n2".to_owned()];
+        waits.seats[2].beat_ms = None;
+        let mut out = Vec::new();
+        print(&mut out, &waits).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("n1    n1:1     voter  waiting for n0, n2  0.4 s ago\n"), "{text}");
+        assert!(text.contains("n2    n2:1     voter  in view             -\n"), "{text}");
         assert!(!is_complete(&report(3, 2)) && is_complete(&report(3, 3)));
         assert_eq!(not_complete(&report(3, 2)), "not in the view in time: n2");
     }

@@ -165,9 +165,9 @@ pub(crate) fn run(times: usize, only: &str, table: Option<&str>) {
         }
         text += &row.to_string();
         text.push('\n');
-        if let Some(table) = table {
-            std::fs::write(table, &text).expect("a file");
-        }
+    }
+    if let Some(table) = table {
+        std::fs::write(table, &text).expect("a file");
     }
     trial.look();
     let (longest, who) = &trial.judge.longest;

@@ -26,6 +26,7 @@
 
 mod act;
 mod mistake;
+mod watched;
 mod world;
 
 use doorway_node::locks::Rule;
@@ -33,13 +34,11 @@ use doorway_search::{Outcome, Report, System as _, explore};
 
 use crate::views_check::algorithms::{self, liberal, served};
 use mistake::Mistake;
+use watched::{Watched, limit};
 use world::{Action, Seats, Setting, Violation};
 
 /// The document that has the counts.
 const DOCUMENT: &str = include_str!("../../../../../ARCHITECTURE.md");
-
-/// The most states of one search. The largest ones are not exhausted within it.
-const LIMIT: u64 = 6_000_000;
 
 /// This many seats. The clients of the first two make one request each, and nothing else happens.
 fn setting(size: usize) -> Setting {
@@ -89,9 +88,10 @@ fn running(setting: Setting) -> Seats {
 }
 
 fn check(what: &str, setting: Setting) -> Report<Action, Violation> {
-    let begin = std::time::Instant::now();
-    let report = explore(&running(setting), LIMIT);
-    println!("{what}: {report} in {:.1?}", begin.elapsed());
+    let seats = running(setting);
+    let watched = Watched::new(what, &seats);
+    let report = explore(&watched, limit());
+    println!("{what}: {report} in {:.1?}", watched.elapsed());
     report
 }
 
@@ -103,10 +103,17 @@ fn holds(setting: Setting, states: u64) {
     assert!(says, "ARCHITECTURE.md does not say {states}");
 }
 
-/// Check that nothing goes wrong in the states up to the limit.
+/// Check that nothing goes wrong in the states up to the limit, and say whether these are all.
 fn limited(setting: Setting) {
     let report = check((setting.rule)(2).info.name, setting);
-    assert!(matches!(report.outcome, Outcome::Holds | Outcome::NotExhausted), "{report}");
+    match report.outcome {
+        Outcome::Holds => println!("all states were visited: the document can have the count"),
+        Outcome::NotExhausted => println!(
+            "the search stopped at its limit of {} states; there are more, which nobody has seen",
+            report.states
+        ),
+        Outcome::Violated(..) | Outcome::Stuck(_) => panic!("{report}"),
+    }
 }
 
 /// A group with seats, kills, lapses and new members.
@@ -265,7 +272,8 @@ fn mistakes_with_rules() {
 }
 
 /// The larger searches, which take minutes each. Those without a count are not exhausted within the
-/// limit of a search, or take too long to have been counted.
+/// limit of a search, or take too long to have been counted. `DOORWAY_SEARCH_STATES=100,000,000`
+/// sets another limit, for a search of hours. With `--release` a search is several times as fast.
 mod large {
     use super::*;
 
@@ -372,6 +380,12 @@ mod large {
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
     fn three_seats_and_a_kill() {
         limited(budget(3, 1, 0, 1));
+    }
+
+    #[test]
+    #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
+    fn three_seats_and_a_kill_with_one_client() {
+        limited(Setting { asks: [1, 0, 0], ..budget(3, 1, 0, 1) });
     }
 
     #[test]

@@ -3,7 +3,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
 use doorway_daemon::members::VIEW_STEP;
@@ -12,7 +11,7 @@ use doorway_protocol::{
 };
 
 use super::confirm::confirm;
-use super::{Init, ask};
+use super::{Init, ask, wait_out};
 use crate::commands::print_json;
 use crate::service::exit::{self, Exit};
 use crate::service::options::LookArgs;
@@ -21,7 +20,17 @@ use crate::service::query::Query;
 /// Print the backup.
 pub(super) fn print(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let report = ask(&mut Query::look(&node.address)?, MembersRequest::Show)?;
-    let MembersReport { group, cluster, view, lease_ms, seats, rules, trouble, .. } = *report;
+    let MembersReport {
+        group,
+        cluster,
+        view,
+        lease_ms,
+        longest_lease_ms,
+        seats,
+        rules,
+        trouble,
+        ..
+    } = *report;
     let Some(cluster) = cluster else {
         let why = trouble.unwrap_or_else(|| "the group is not founded yet".to_owned());
         return Err(Exit::new(exit::UNAVAILABLE, why).into());
@@ -34,7 +43,8 @@ pub(super) fn print(node: &LookArgs, out: &mut dyn Write) -> anyhow::Result<()> 
     });
     let seats = seats.collect();
     let rules = RuleTables(rules.map(|rules| rules.tables).unwrap_or_default());
-    print_json(out, &GroupBackup { group, cluster, view, lease_ms, seats, rules })
+    let backup = GroupBackup { group, cluster, view, lease_ms, longest_lease_ms, seats, rules };
+    print_json(out, &backup)
 }
 
 fn read(file: &Path) -> Result<GroupBackup, Exit> {
@@ -64,26 +74,26 @@ pub(super) fn restore(
         MembersRequest::Restore { backup, lease_ms: *lease, above: *above, check }
     };
     ask(query, request(true))?;
-    let wait = Duration::from_millis(backup.lease_ms.into());
     if !json {
         write!(out, "{}", costs(&backup, *above))?;
         out.flush()?;
     }
     confirm("This cannot be undone.", *yes)?;
-    if !json {
-        writeln!(out, "waiting for {} s", wait.as_secs_f64())?;
-        out.flush()?;
+    let lease = Duration::from_millis(backup.longest_lease_ms.into());
+    if json {
+        wait_out(lease, &mut std::io::sink())?
+    } else {
+        wait_out(lease, out)?
     }
-    sleep(wait);
     query.be_patient();
     Ok(ask(query, request(false))?)
 }
 
 /// What it costs.
 fn costs(backup: &GroupBackup, above: u64) -> String {
-    let GroupBackup { group, view, lease_ms, seats, .. } = backup;
+    let GroupBackup { group, view, longest_lease_ms, seats, .. } = backup;
     let names: Vec<&str> = seats.iter().map(|seat| seat.name.as_str()).collect();
-    let (names, lease) = (names.join(", "), f64::from(*lease_ms) / 1000.0);
+    let (names, lease) = (names.join(", "), f64::from(*longest_lease_ms) / 1000.0);
     let next = (*view).max(above) + VIEW_STEP;
     format!(
         "the group {group} will begin anew from a backup of its view {view}, with the machines in \
@@ -93,8 +103,9 @@ fn costs(backup: &GroupBackup, above: u64) -> String {
          - What the group agreed on after the backup is lost.\n\
          - Locks that are held are lost, also those with long leases or without end: the backup \
          has none. Make sure that nobody uses them.\n\
-         - It takes {lease} s, the lease in the backup: until then clients may believe in their \
-         locks. If the lease was made longer after the backup, wait for that time first.\n\
+         - It takes {lease} s, the longest lease of a node in the backup, and a little more, \
+         because clocks differ: until then clients may believe in their locks. If the lease was \
+         made longer after the backup, wait for that time first.\n\
          - If the group was recovered or begun anew after the backup, stop here, and add --above \
          with the highest view that it has reached.\n\
          - Views, and with them fences, jump from {view} to {next}.\n"

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::thread::sleep;
 
 use doorway_daemon::members::Recovery;
 use doorway_daemon::settings::{FILE, Overrides, Settings};
 
 use super::confirm::confirm;
+use super::wait_out;
 use crate::numbers::whole;
 use crate::service::exit::{self, Exit};
 
@@ -16,7 +16,8 @@ use crate::service::exit::{self, Exit};
 /// Run it where the node of a surviving machine is stopped. The machine becomes the only member of
 /// a new group; machines of the old one need an empty data directory to come back. The command
 /// refuses if another machine of the group answers. It says first what recovery costs, and asks.
-/// Then it waits for the lease of a node, until no client can believe in a lock of the old group.
+/// Then it waits a little longer than the lease of a node, until no client can believe in a lock of
+/// the old group.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Go on alone. There is no other way to recover
@@ -54,9 +55,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "{recovery}")?;
     out.flush()?;
     confirm("This cannot be undone.", *yes)?;
-    writeln!(out, "waiting for {} s", recovery.lease().as_secs_f64())?;
-    out.flush()?;
-    sleep(recovery.lease());
+    wait_out(recovery.lease(), out)?;
     let done = recovery.perform().map_err(|error| failed(&error))?;
     Ok(writeln!(out, "{done}")?)
 }

@@ -43,7 +43,12 @@ fn a_group_is_founded_once() {
     }
     let said = group.answer(1, "members");
     assert_eq!(said.matches("in view").count(), 3, "{said}");
+    assert_eq!(said.matches(" ago\n").count(), 3, "the age of the last beat of each: {said}");
     assert_eq!(said.matches("leader").count(), 1, "{said}");
+    for seat in group.members(1)["seats"].as_array().expect("seats") {
+        assert!(seat["beat_ms"].as_u64().is_some_and(|age| age < 60_000), "{seat}");
+        assert_eq!(seat["waiting_for"], serde_json::json!([]), "it is in the view");
+    }
     assert!(said.ends_with("3 of 3 votes; one more loss stops nothing\n"), "{said}");
     assert!(group.answer(1, "status").contains("votes     3 of 3 votes"));
 
@@ -54,7 +59,14 @@ fn a_group_is_founded_once() {
     for name in ["lease_left_seconds", "beat_age_seconds", "elections_total"] {
         assert!(metrics.contains(&format!("\ndoorway_members_{name} ")), "{metrics}");
     }
-    assert!(group.get(2, "/v1/members").contains("\"cluster\":\""));
+    for name in ["renewal", "sync"] {
+        let times = group.count(2, &format!("doorway_members_{name}_seconds_count"));
+        assert!(times > 0, "{name}: {metrics}");
+    }
+    // Another node has entered the view of the node that founded the group.
+    assert!(group.count(0, "doorway_members_view_change_seconds_count") > 0);
+    let http = group.get(2, "/v1/members");
+    assert!(http.contains("\"cluster\":\"") && http.contains("\"beat_ms\":"), "{http}");
     let doctor = group.answer(0, "doctor --config a.toml");
     assert!(doctor.contains("3 of 3 voters can be reached"), "{doctor}");
 }
@@ -233,6 +245,7 @@ fn without_a_quorum_nothing_is_granted() {
     until("the node knows", || group.answer(0, "status").contains("no quorum for"));
     until("the node counts it", || group.count(0, "doorway_members_lapses_total") == 1);
     let said = group.answer(0, "members");
+    assert!(said.contains("waiting for b, c"), "{said}");
     assert!(said.ends_with("1 of 3 votes: no locks are granted; start b or c\n"), "{said}");
     assert!(group.answer(0, "status").contains("start b or c"));
     assert!(group.get(0, "/health").contains("503"));

@@ -145,8 +145,11 @@ fn one_survivor_goes_on_alone() {
 #[test]
 fn a_lost_group_begins_anew_from_a_backup() {
     let mut group = Group::founded();
+    group.answer(0, "members lease 4s");
+    until("members count on it", || group.members(1)["longest_lease_ms"] == 4000);
     group.answer(0, "members lease 3s");
     let fence = group.fence(0, "x");
+    until("the other node knows it", || group.members(1)["lease_ms"] == 3000);
     let backup = group.answer(1, "members backup");
     let file = group.place.file("backup.json");
     fs::write(&file, &backup).unwrap();
@@ -187,12 +190,14 @@ fn a_lost_group_begins_anew_from_a_backup() {
     let asked = group.output(0, &restore);
     let costs = String::from_utf8(asked.stdout).unwrap();
     assert!(String::from_utf8_lossy(&asked.stderr).contains("add --yes"));
-    for part in ["Stop the machines of the old group for good: a, b, c", "It takes 3 s"] {
+    for part in
+        ["Stop the machines of the old group for good: a, b, c", "It takes 4 s, the longest lease"]
+    {
         assert!(costs.contains(part), "{costs}");
     }
     assert!(group.answer(0, "members").contains("not founded yet"), "nothing was changed");
     let said = group.answer(0, &format!("{restore} --yes"));
-    assert!(said.contains("waiting for 3 s\nfounded the group shop:\n"), "{said}");
+    assert!(said.contains("waiting for 4.3 s\nfounded the group shop:\n"), "{said}");
     (0..3).for_each(|node| group.complete(node));
     let now = group.members(0);
     assert_eq!(now["lease_ms"], 3000);
