@@ -154,10 +154,13 @@ impl World {
                 self.context.queue.push(back, moved);
             }
             Fault::FullDisk => {
+                let kind = self.context.random.below(4);
                 let mut disk = self.nodes[node].disk.borrow_mut();
-                // Half of them can write nothing at all. The time decides, so that other runs are
-                // drawn as before.
-                (disk.full, disk.read_only) = (true, time % 2 == 1);
+                match kind {
+                    0 => disk.read_only = true,
+                    1 => disk.failing = true,
+                    _ => disk.full = true,
+                }
                 drop(disk);
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }

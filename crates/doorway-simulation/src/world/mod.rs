@@ -214,10 +214,7 @@ impl World {
             Event::StartClient(client) => self.start_client(client),
             Event::Retire(client) => self.kill_client(client),
             Event::ChildrenEnd(client, start) => self.children_end(client, start),
-            Event::MendDisk(node) => {
-                let mut disk = self.nodes[node].disk.borrow_mut();
-                (disk.full, disk.read_only, disk.stall) = (false, false, 0);
-            }
+            Event::MendDisk(node) => self.nodes[node].disk.borrow_mut().mend(),
             Event::MoveAddress { of, to, until } => self.move_address(of, to, until),
             Event::Cut { from, to, until } => {
                 if self.context.now < self.context.settings.heals {

@@ -31,7 +31,7 @@ impl World {
         for node in 0..self.nodes.len() {
             self.check_ledger(node);
             let mut disk = self.nodes[node].disk.borrow_mut();
-            (disk.full, disk.read_only, disk.stall) = (false, false, 0);
+            disk.mend();
             disk.crash_in_sync = false;
             drop(disk);
             self.context.queue.push(now, Event::StartNode(node));
