@@ -40,8 +40,8 @@ pub(crate) struct World {
     children: Vec<Children>,
     books: Vec<Book>,
     plan: Plan,
-    /// The node whose machine never comes back, from the end of the faults on.
-    burnt: Option<usize>,
+    /// The node that stays away from the end of the faults on.
+    away: Option<usize>,
     over: bool,
     /// How many events have happened at the same time.
     at_once: u64,
@@ -84,7 +84,7 @@ impl World {
             children: Vec::new(),
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
-            burnt: None,
+            away: None,
             over: false,
             at_once: 0,
             context,
@@ -224,6 +224,7 @@ impl World {
             Event::Heal => self.heal(),
             Event::Sweep => self.sweep(),
             Event::Deadline(until) => self.deadline(until),
+            Event::Burnt(node) => self.burnt(node),
             Event::End => self.end(),
         }
     }
