@@ -1,8 +1,9 @@
 //! Tests run the shipped state machines, not imitations of them: a mistake in the shipped code is
 //! not found by searching its twin.
 //!
-//! The file of a search says in its opening comment what it searches: `Shipped:` and the types of
-//! this repository, or `Published:` and the specification of somebody else.
+//! The opening comment of a search says what it searches: `Shipped:` and the types of this
+//! repository, or `Published:` and the specification of somebody else. It stands in the `mod.rs` of
+//! the directory, which a reader opens first, or in the file itself if there is none.
 
 use std::collections::BTreeSet;
 
@@ -32,12 +33,14 @@ pub(crate) fn complaints(files: &[File]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut searched = BTreeSet::new();
     for search in tests.iter().filter(|file| is_search(&file.text)) {
-        let said = |word: &str| search.text.lines().find_map(|line| line.strip_prefix(word));
+        let module = format!("{}/mod.rs", parent(&search.path));
+        let opening = tests.iter().find(|file| file.path == module).unwrap_or(search);
+        let said = |word: &str| opening.text.lines().find_map(|line| line.strip_prefix(word));
         let Some(shipped) = said("//! Shipped: ") else {
             if said("//! Published: ").is_none() {
                 let what =
                     "a search whose opening comment has no line `Shipped: ` with what it runs";
-                complaints.push(format!("{}: {what}", search.path));
+                complaints.push(format!("{}: {what}", opening.path));
             }
             continue;
         };
@@ -45,7 +48,7 @@ pub(crate) fn complaints(files: &[File]) -> Vec<String> {
         for name in shipped.split('`').skip(1).step_by(2) {
             searched.insert(name);
             let wrong = wrong(name, files, &scope);
-            complaints.extend(wrong.map(|what| format!("{}: `{name}` {what}", search.path)));
+            complaints.extend(wrong.map(|what| format!("{}: `{name}` {what}", opening.path)));
         }
     }
     let missing =
@@ -189,8 +192,12 @@ mod tests {
 
     #[test]
     fn a_search_that_does_not_say_what_it_runs_is_found() {
-        let found = found(&[(SEARCH, RUNS)]);
-        assert!(found[0].contains("has no line `Shipped: `"), "{found:?}");
+        let silent = found(&[(SEARCH, RUNS)]);
+        assert!(silent[0].contains("has no line `Shipped: `"), "{silent:?}");
+        let part = "crates/doorway-node/tests/parts/x_check/act.rs";
+        let hidden = found(&[(SEARCH, "//! All of it.\n"), (part, &format!("{HEAD}{RUNS}"))]);
+        assert!(hidden[0].starts_with(SEARCH), "not where a reader looks: {hidden:?}");
+        assert_eq!(found(&[(SEARCH, HEAD), (part, RUNS)]), [""; 0]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ const NOT_PURE: [&str; 3] = [
     "crates/doorway-sessions/src/shell/",
 ];
 /// What a machine must not use.
-const FORBIDDEN: [&str; 15] = [
+const FORBIDDEN: [&str; 20] = [
     "rustix",
     "tokio",
     "parking_lot",
@@ -28,6 +28,11 @@ const FORBIDDEN: [&str; 15] = [
     "Instant",
     "SystemTime",
     "Moment::now",
+    "Moment::now_at_node",
+    "Moment::boot",
+    "Moment::raw",
+    "ClockReading::now",
+    "Timer",
     "std::fs",
     "std::net",
     "std::process",
@@ -95,8 +100,32 @@ mod tests {
             );
             assert_eq!(found(machine, text), [complaint]);
         }
+        let text = "let now = Moment::now_at_node();\n";
+        let complaint = format!("{machine}:1: a state machine that uses Moment::now_at_node");
+        assert_eq!(found(machine, text), [complaint]);
         assert_eq!(found(NOT_PURE[0], "use std::fs;\n"), [""; 0]);
         let shell = "crates/doorway-sessions/src/shell/ledger.rs";
         assert_eq!(found(shell, "use std::fs;\n"), [""; 0]);
+    }
+
+    /// Functions without arguments that return a moment must read it from a clock.
+    #[test]
+    fn every_function_that_reads_a_clock_is_forbidden() {
+        let clocks = include_str!("../../crates/doorway-protocol/src/timer.rs");
+        let mut owner = "";
+        let mut functions = Vec::new();
+        for line in clocks.lines() {
+            if let Some(begin) = line.strip_prefix("impl ") {
+                owner = begin.trim_end_matches(" {");
+            }
+            let function = line.trim().strip_prefix("pub fn ");
+            if let Some((name, _)) = function.and_then(|it| it.split_once("() -> Self {")) {
+                functions.push(format!("{owner}::{name}"));
+            }
+        }
+        assert!(functions.len() >= 5, "{functions:?}");
+        for function in functions {
+            assert!(FORBIDDEN.contains(&function.as_str()), "{function}");
+        }
     }
 }

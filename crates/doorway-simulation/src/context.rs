@@ -64,6 +64,8 @@ pub(crate) enum Event {
     Sweep,
     /// Look whether the phase has reached its goal. It must have reached it at this time.
     Deadline(u64),
+    /// This node has been drained, and is gone for good.
+    Burnt(usize),
     /// The run ends. Nothing may be left of any client.
     End,
 }

@@ -27,8 +27,11 @@ pub(crate) struct Disk {
     files: Files,
     /// Files cannot grow.
     pub(crate) full: bool,
-    /// Nothing can be written, erased or synced.
+    /// Nothing can be written, erased or synced. The system keeps what it could not write.
     pub(crate) read_only: bool,
+    /// Nothing gets to the disk. The system takes what is written, and drops it if a sync fails:
+    /// from then on, processes read what is on disk.
+    pub(crate) failing: bool,
     /// Writing takes this long until further notice.
     pub(crate) stall: u64,
     /// The process has to wait this long for what it has just written.
@@ -64,6 +67,15 @@ impl Disk {
         (self.waited, self.crash_in_sync) = (0, false);
     }
 
+    /// The disk works again.
+    pub(crate) fn mend(&mut self) {
+        (self.full, self.read_only, self.failing, self.stall) = (false, false, false, 0);
+    }
+
+    fn check_syncable(&self) -> io::Result<()> {
+        if self.failing { Err(io::ErrorKind::Other.into()) } else { self.check_writable() }
+    }
+
     fn check_writable(&self) -> io::Result<()> {
         if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
     }
@@ -91,6 +103,10 @@ impl Disk {
 pub(crate) struct DiskFile(pub(crate) Rc<RefCell<Disk>>);
 
 impl LedgerFile for DiskFile {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        Ok(self.0.borrow().seen.clone())
+    }
+
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
         disk.check_writable()?;
@@ -108,14 +124,6 @@ impl LedgerFile for DiskFile {
         Ok(())
     }
 
-    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-        let disk = self.0.borrow();
-        let at = position as usize;
-        let found = disk.seen.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        bytes.copy_from_slice(found);
-        Ok(())
-    }
-
     fn set_length(&self, length: u64) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
         disk.check_writable()?;
@@ -130,22 +138,26 @@ impl LedgerFile for DiskFile {
         if disk.crash_in_sync {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        if let Err(error) = disk.check_writable() {
-            // The system drops what it cannot write, and does not tell it again.
-            disk.dirty.clear();
-            return Err(error);
+        let written = disk.check_syncable();
+        if written.is_ok() {
+            disk.waited += 2 * disk.stall;
         }
-        disk.waited += 2 * disk.stall;
-        let Disk { seen, durable, dirty, .. } = &mut *disk;
+        let Disk { seen, durable, dirty, failing, .. } = &mut *disk;
+        // The system does not try again to write what it could not write, and tells that only once.
         for sector in std::mem::take(dirty) {
             let begin = sector * SECTOR;
             let end = (begin + SECTOR).min(seen.len());
-            if begin < end {
-                durable.resize(durable.len().max(end), 0);
+            if begin >= end || written.is_err() && !*failing {
+                continue;
+            }
+            durable.resize(durable.len().max(end), 0);
+            if *failing {
+                seen[begin..end].copy_from_slice(&durable[begin..end]);
+            } else {
                 durable[begin..end].copy_from_slice(&seen[begin..end]);
             }
         }
-        Ok(())
+        written
     }
 }
 
@@ -203,7 +215,9 @@ impl EpochDirectory for DiskDirectory {
     }
 
     fn sync(&self, name: &str) -> io::Result<()> {
-        let Files { names, contents, .. } = &mut self.0.borrow_mut().files;
+        let mut disk = self.0.borrow_mut();
+        disk.check_syncable()?;
+        let Files { names, contents, .. } = &mut disk.files;
         let at = names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let Contents { seen, durable } = &mut contents[*at];
         durable.clone_from(seen);
@@ -211,14 +225,18 @@ impl EpochDirectory for DiskDirectory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let names = &mut self.0.borrow_mut().files.names;
+        let mut disk = self.0.borrow_mut();
+        disk.check_writable()?;
+        let names = &mut disk.files.names;
         let at = names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         names.insert(to.to_owned(), at);
         Ok(())
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        let Files { names, durable_names, .. } = &mut self.0.borrow_mut().files;
+        let mut disk = self.0.borrow_mut();
+        disk.check_syncable()?;
+        let Files { names, durable_names, .. } = &mut disk.files;
         durable_names.clone_from(names);
         Ok(())
     }

@@ -212,8 +212,17 @@ pub(crate) struct AgreedSetting {
     /// How many of a thousand messages to and from the register are lost, and how many take long.
     pub(crate) lost: u64,
     pub(crate) slow: u64,
-    /// Whether a machine never comes back.
-    pub(crate) burns: bool,
+}
+
+/// How one node of several stays away when all faults have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// Its machine never comes back.
+    Burnt,
+    /// Its machine runs, and reaches no other machine.
+    Isolated,
+    /// Its process is suspended.
+    Suspended,
 }
 
 /// Everything that is drawn before a run begins.
@@ -242,6 +251,8 @@ pub(crate) struct Settings {
     pub(crate) faults: Vec<(Fault, u64)>,
     /// When the faults end.
     pub(crate) heals: u64,
+    /// How one node stays away from then on. With a fixed list of members, it is drained before.
+    pub(crate) outage: Option<Outage>,
     /// Whether the disk of a node is full while the node believes the claims of its clients.
     pub(crate) fills: bool,
     /// Whether clients may hold locks without end.
@@ -259,11 +270,17 @@ impl Settings {
         let alone = nodes == 1 && agreed.is_none();
         // Agreed members come and go, so the algorithm has to serve groups of every size.
         let smallest = if agreed.is_some() { 1 } else { nodes };
-        let algorithm = algorithm(random, smallest..=nodes);
+        let mut algorithm = algorithm(random, smallest..=nodes);
+        let outage = outage(random, nodes, agreed.is_some());
+        let burns = agreed.is_none() && outage.is_some();
+        if burns {
+            algorithm = "majority"; // With others, all members have to run.
+        }
         let permits = random.between(2, 3) as u32;
         let rules = rules(alone, permits, algorithm);
         let keeps = random.percent(40);
-        let locks = locks(random, if keeps { 8 } else { 4 }, permits);
+        let kinds = if burns { 1 } else { 6 };
+        let locks = locks(random, if keeps { 8 } else { 4 }, kinds, permits);
         let mut ttl = Duration::from_millis(*random.pick(&[1000, 2000, 5000, 10_000]));
         let count = random.between(2, 4) as usize * nodes.min(2);
         // No client may count on a lock for longer than on the lease of its node.
@@ -307,8 +324,10 @@ impl Settings {
             ttl = Duration::from_secs(2);
             faults = fill(&mut dice, &mut clients, ttl, length);
         }
-        // A damaged ledger may have lost a lock without end, and no client can claim it.
-        let endless = !fills && !remote && hold_without_end(&mut dice, &mut clients, &mut faults);
+        // A damaged ledger may have lost a lock without end, and no client can claim it. A node
+        // that is drained keeps it.
+        let may_be_endless = !(fills || remote || burns);
+        let endless = may_be_endless && hold_without_end(&mut dice, &mut clients, &mut faults);
         Self {
             nodes,
             agreed,
@@ -324,6 +343,7 @@ impl Settings {
             lossy: *random.pick(&[0, 0, 2, 20]),
             faults,
             heals: length,
+            outage,
             fills,
             endless,
         }
@@ -383,13 +403,23 @@ fn rules(alone: bool, permits: u32, algorithm: &str) -> Vec<(String, String, u32
     rules
 }
 
-/// The locks of a run.
-fn locks(random: &mut Random, most: u64, permits: u32) -> Vec<LockSetting> {
+/// How a node stays away when the faults have ended, if one does.
+fn outage(random: &mut Random, nodes: usize, agreed: bool) -> Option<Outage> {
+    let kinds = [Outage::Burnt, Outage::Isolated, Outage::Suspended];
+    match nodes {
+        2.. if agreed => random.percent(50).then(|| *random.pick(&kinds)),
+        3 => random.percent(10).then_some(Outage::Burnt),
+        _ => None,
+    }
+}
+
+/// The locks of a run. With one kind, all of them are exclusive.
+fn locks(random: &mut Random, most: u64, kinds: u64, permits: u32) -> Vec<LockSetting> {
     let count = random.between(1, most);
     let lock = |number| {
-        let (name, kind) = match random.below(6) {
-            0 => (format!("rw{number}"), Kind::Shared),
-            1 => (format!("slots{number}"), Kind::Permits(permits)),
+        let (name, kind) = match random.below(kinds) {
+            1 => (format!("rw{number}"), Kind::Shared),
+            2 => (format!("slots{number}"), Kind::Permits(permits)),
             _ => (format!("lock{number}"), Kind::Exclusive),
         };
         LockSetting { name: Name::new(&name).expect("a short name"), kind }
@@ -520,7 +550,6 @@ fn agreed(random: &mut Random) -> AgreedSetting {
         lease_ms: *random.pick(&[2000, 3000, 5000, 10_000, 10_000]),
         lost: *random.pick(&[0, 0, 20, 200]),
         slow: *random.pick(&[0, 10, 100, 400]),
-        burns: random.percent(30),
     }
 }
 

@@ -155,7 +155,7 @@ impl ServiceShell {
     /// Find out whether the directory of the ledger and the ledger itself can be written. A full
     /// disk still takes what makes no file longer, so records are erased first.
     fn probe(&self, core: &mut Core) {
-        let erased = self.in_ledger(Ledger::erase_rest);
+        let erased = self.in_ledger(Ledger::catch_up);
         if erased.is_ok() {
             core.inputs.push_back(Input::AllErased);
         }

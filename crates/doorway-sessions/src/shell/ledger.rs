@@ -10,9 +10,9 @@
 //! of sessions, whether it stopped gracefully, and which session numbers may have been used. After
 //! a graceful stop the sessions keep their locks, as after a crash.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -219,26 +219,29 @@ pub struct Marker {
 
 /// The file in which a ledger is kept: one of this machine, or one of a simulation.
 pub trait LedgerFile {
+    /// Everything that is in the file.
+    fn read(&self) -> io::Result<Vec<u8>>;
+
     /// Write bytes at a position. The file grows if they end behind its end.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
-
-    /// Read bytes at a position.
-    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()>;
 
     /// Make the file this long.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Wait until everything that was written is on disk.
+    /// Wait until everything that was written is on disk. If that fails, what was written since the
+    /// last success may be lost, also for this process, and no later sync tells that.
     fn sync(&self) -> io::Result<()>;
 }
 
 impl LedgerFile for File {
-    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        self.write_all_at(bytes, position)
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.metadata()?.len() as usize];
+        self.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
     }
 
-    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-        self.read_exact_at(bytes, position)
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.write_all_at(bytes, position)
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
@@ -274,17 +277,49 @@ pub struct Ledger<F = File> {
     /// The marker as it is in the file.
     marker: Mutex<Marker>,
     extent: Mutex<Extent>,
-    /// Whether the last sync has failed. One thread syncs at a time.
-    unsynced: Mutex<bool>,
+    /// What is being synced or, after a sync that failed, what has to be written again. One thread
+    /// syncs at a time.
+    unsynced: Mutex<Contents>,
 }
+
+/// What stands at places of the file.
+type Contents = BTreeMap<u32, Vec<u8>>;
 
 /// What a ledger knows about the places in its file.
 #[derive(Debug)]
 struct Extent {
     /// No record has been written at this place or behind it.
     end: u32,
+    /// The places with a record.
+    used: BTreeSet<u32>,
     /// The places whose records have ended and could not be erased.
     unerased: BTreeSet<u32>,
+    /// What was written since the last sync began.
+    written: Contents,
+}
+
+impl Extent {
+    /// Write a record, or what erases one, at a place.
+    fn write(&mut self, file: &impl LedgerFile, place: u32, bytes: &[u8]) -> io::Result<()> {
+        file.write_at(bytes, position(place))?;
+        let written = self.written.entry(place).or_default();
+        written.clear();
+        written.extend_from_slice(bytes);
+        self.unerased.remove(&place);
+        Ok(())
+    }
+
+    /// Erase the record at a place.
+    fn erase(&mut self, file: &impl LedgerFile, place: u32) -> io::Result<()> {
+        self.write(file, place, &[0; 2])?;
+        self.used.remove(&place);
+        Ok(())
+    }
+}
+
+/// Where in the file a place begins.
+fn position(place: u32) -> u64 {
+    u64::from(place) * RECORD as u64
 }
 
 impl Ledger {
@@ -305,14 +340,12 @@ impl Ledger {
         let path = directory.join("sessions");
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path).map_err(failed("open", &path))?;
+        let file = options.open(&path).map_err(failed("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LedgerError::InUse(directory.into())),
             Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed("read", &path))?;
         let identity = directory.join(identity::FILE);
         let start = LedgerStart {
             boot: boot_id(),
@@ -321,7 +354,7 @@ impl Ledger {
             seconds: seconds_since_2026(),
             directory: identity::of_directory(directory).map_err(failed("use", &identity))?,
         };
-        let (ledger, former) = Self::begin(file, path, &bytes, start)?;
+        let (ledger, former) = Self::begin(file, path, start)?;
         if former.damaged {
             tracing::error!(
                 path = %ledger.path.display(),
@@ -334,34 +367,42 @@ impl Ledger {
 }
 
 impl<F: LedgerFile> Ledger<F> {
-    /// Go on with a file that has these contents. `path` is its name in messages.
+    /// Go on with a file. `path` is its name in messages.
     pub fn begin(
         file: F,
         path: PathBuf,
-        contents: &[u8],
         start: LedgerStart,
     ) -> Result<(Self, LedgerContents), LedgerError> {
         let LedgerStart { boot, tcp, ttl, seconds, directory } = start;
-        let former = LedgerContents::read(contents, &boot, seconds);
-        let used: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
-        let end = used.last().map_or(1, |last| last + 1);
-        let free: Vec<u32> = (1..end).filter(|place| !used.contains(place)).collect();
+        let contents = file.read().map_err(failed("read", &path))?;
+        let former = LedgerContents::read(&contents, &boot, seconds);
+        let read: BTreeSet<u32> = former.records.iter().map(|(place, _)| *place).collect();
+        let end = read.last().map_or(1, |last| last + 1);
+        let places = || contents.chunks(RECORD).zip(0..end).skip(1);
+        let used = places().filter(|(bytes, _)| !is_erased(bytes)).map(|(_, place)| place);
+        let used: BTreeSet<u32> = used.collect();
+        let unreadable: Vec<u32> = used.difference(&read).copied().collect();
         let last = former.last + NUMBERS;
         // While missing sessions and grants are waited for, another crash must change nothing.
         let lacking = former.lacking || !former.complete;
         let ttl = if lacking { ttl.max(former.ttl) } else { ttl };
         let marker = Marker { boot, clean: false, tcp, lacking, ttl_ms: ms(ttl), last };
-        let extent = Mutex::new(Extent { end, unerased: BTreeSet::new() });
-        let (current, unsynced) = (Mutex::new(marker.clone()), Mutex::new(false));
-        let ledger = Self { file, path, directory, marker: current, extent, unsynced };
+        // The former process may have been unable to sync, so all of it is written again.
+        let unsynced = places().map(|(bytes, place)| (place, bytes.to_vec())).collect();
+        let extent = Extent { end, used, unerased: BTreeSet::new(), written: Contents::new() };
+        let ledger = Self {
+            file,
+            path,
+            directory,
+            marker: Mutex::new(marker.clone()),
+            extent: Mutex::new(extent),
+            unsynced: Mutex::new(unsynced),
+        };
         ledger.mark(&mut ledger.marker.lock(), marker)?;
         // Cut off erased and unreadable records at the end.
-        let length = u64::from(end) * RECORD as u64;
-        ledger.file.set_length(length).map_err(failed("shorten", &ledger.path))?;
-        if former.damaged {
-            for place in free {
-                let _ = ledger.erase(place); // It is tried again with the next sync.
-            }
+        ledger.file.set_length(position(end)).map_err(failed("shorten", &ledger.path))?;
+        for place in unreadable {
+            let _ = ledger.erase(place); // It is tried again with the next sync.
         }
         Ok((ledger, former))
     }
@@ -402,10 +443,9 @@ impl<F: LedgerFile> Ledger<F> {
     /// Write a record at a place.
     pub fn write(&self, place: u32, record: &Record) -> io::Result<()> {
         let (bytes, length) = encode(record);
-        // Until the record is written, no other thread may erase what is at its place.
         let mut extent = self.extent.lock();
-        self.file.write_at(&bytes[..length], u64::from(place) * RECORD as u64)?;
-        extent.unerased.remove(&place);
+        extent.write(&self.file, place, &bytes[..length])?;
+        extent.used.insert(place);
         extent.end = extent.end.max(place + 1);
         Ok(())
     }
@@ -418,69 +458,72 @@ impl<F: LedgerFile> Ledger<F> {
         self.sync_file()
     }
 
-    /// Wait until everything that was written is on disk. After a sync that failed, everything is
-    /// written again first: the system may have dropped what it could not write, and tells that
-    /// only once.
+    /// Wait until everything that was written is on disk. The system may drop what it could not
+    /// write, and tells that only once. So if the sync fails, everything since the last success is
+    /// written again from memory: the file may have older contents.
     fn sync_file(&self) -> io::Result<()> {
         let mut unsynced = self.unsynced.lock();
-        if *unsynced {
-            self.write_again()?;
-        }
+        self.write_again(&mut unsynced)?;
+        *unsynced = std::mem::take(&mut self.extent.lock().written);
         let synced = self.file.sync();
-        *unsynced = synced.is_err();
+        match synced {
+            Ok(()) => unsynced.clear(),
+            Err(_) => drop(self.write_again(&mut unsynced)), // If it fails, it is tried again.
+        }
         synced
     }
 
-    /// Write all records again as they are.
-    fn write_again(&self) -> io::Result<()> {
-        let extent = self.extent.lock();
-        // The last record may be shorter than its place.
-        self.file.set_length(u64::from(extent.end) * RECORD as u64)?;
-        let mut bytes = [0; RECORD];
-        for place in 0..extent.end {
-            let at = u64::from(place) * RECORD as u64;
-            self.file.read_at(&mut bytes, at)?;
-            self.file.write_at(&bytes, at)?;
+    /// Write again what a sync that failed may have lost, and what was written meanwhile.
+    fn write_again(&self, unsynced: &mut Contents) -> io::Result<()> {
+        if unsynced.is_empty() {
+            return Ok(());
         }
+        // Until this is done, no other thread may write.
+        let mut extent = self.extent.lock();
+        unsynced.append(&mut extent.written);
+        for (place, bytes) in &*unsynced {
+            self.file.write_at(bytes, position(*place))?;
+        }
+        extent.written = std::mem::take(unsynced);
         Ok(())
+    }
+
+    /// Do what could not be done before: erase records that have ended, and write again what a sync
+    /// that failed may have lost.
+    pub fn catch_up(&self) -> io::Result<()> {
+        self.erase_rest()?;
+        // A sync that is under way does it by itself.
+        self.unsynced.try_lock().map_or(Ok(()), |mut unsynced| self.write_again(&mut unsynced))
     }
 
     /// Find out whether more records can be written: write empty ones behind the last record.
     pub fn probe(&self) -> io::Result<()> {
         // Until this is done, no other thread may write a record there.
         let extent = self.extent.lock();
-        self.file.write_at(&[0; PROBE], u64::from(extent.end) * RECORD as u64)
+        self.file.write_at(&[0; PROBE], position(extent.end))
     }
 
     /// Erase the record at a place, if there is one. If that fails, [`Ledger::sync`] and
-    /// [`Ledger::erase_rest`] try it again. Until then, the next process would find a session or a
+    /// [`Ledger::catch_up`] try it again. Until then, the next process would find a session or a
     /// grant that has ended.
     pub fn erase(&self, place: u32) -> io::Result<()> {
-        self.blank(place).or_else(|error| {
-            let mut extent = self.extent.lock();
-            let mut head = [0; 2];
-            let read = self.file.read_at(&mut head, u64::from(place) * RECORD as u64);
-            if place >= extent.end || read.is_ok() && head == [0; 2] {
-                return Ok(());
+        let mut extent = self.extent.lock();
+        match extent.erase(&self.file, place) {
+            Err(error) if extent.used.contains(&place) => {
+                extent.unerased.insert(place);
+                Err(error)
             }
-            extent.unerased.insert(place);
-            Err(error)
-        })
+            _ => Ok(()),
+        }
     }
 
     /// Erase the records that could not be erased before.
-    pub fn erase_rest(&self) -> io::Result<()> {
+    fn erase_rest(&self) -> io::Result<()> {
         let mut extent = self.extent.lock();
         while let Some(place) = extent.unerased.first().copied() {
-            self.blank(place)?;
-            extent.unerased.remove(&place);
+            extent.erase(&self.file, place)?;
         }
         Ok(())
-    }
-
-    fn blank(&self, place: u32) -> io::Result<()> {
-        let at = u64::from(place) * RECORD as u64;
-        self.file.write_at(&[0; 2], at)
     }
 
     /// Note that the service has stopped gracefully: only sessions with a record hold anything and,
@@ -533,9 +576,14 @@ fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, step)
 }
 
-/// Whether there is a record that cannot be read. An erased record has the length 0.
+/// Whether there is no record. An erased record has the length 0.
+fn is_erased(bytes: &[u8]) -> bool {
+    bytes.iter().take(2).all(|byte| *byte == 0)
+}
+
+/// Whether there is a record that cannot be read.
 fn is_damaged(bytes: &[u8]) -> bool {
-    bytes.iter().take(2).any(|byte| *byte != 0) && decode(bytes).is_none()
+    !is_erased(bytes) && decode(bytes).is_none()
 }
 
 /// The id of this boot of the machine.
@@ -646,11 +694,11 @@ mod tests {
         assert_eq!((left.last, left.ttl), (9 << 32, Duration::from_secs(90)));
     }
 
-    /// A file that can be made to fail. If it cannot be synced, it drops what is not on disk yet.
-    #[derive(Default)]
+    /// A file that can be made to fail. If it cannot be synced, it drops what is not on disk yet,
+    /// and processes see the older contents again.
+    #[derive(Debug, Default)]
     struct FailingFile {
         seen: Mutex<Vec<u8>>,
-        cached: Mutex<Vec<(usize, Vec<u8>)>>,
         disk: Mutex<Vec<u8>>,
         writes_fail: AtomicBool,
         syncs_fail: AtomicBool,
@@ -662,19 +710,15 @@ mod tests {
     }
 
     impl LedgerFile for &FailingFile {
+        fn read(&self) -> io::Result<Vec<u8>> {
+            Ok(self.seen.lock().clone())
+        }
+
         fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
             if self.writes_fail.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             put(&mut self.seen.lock(), position as usize, bytes);
-            self.cached.lock().push((position as usize, bytes.to_vec()));
-            Ok(())
-        }
-
-        fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<()> {
-            let (file, at) = (self.seen.lock(), position as usize);
-            let found = file.get(at..at + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-            bytes.copy_from_slice(found);
             Ok(())
         }
 
@@ -684,18 +728,17 @@ mod tests {
         }
 
         fn sync(&self) -> io::Result<()> {
-            let cached = std::mem::take(&mut *self.cached.lock());
+            let (mut seen, mut disk) = (self.seen.lock(), self.disk.lock());
             if self.syncs_fail.load(Ordering::Relaxed) {
+                seen.clone_from(&disk);
                 return Err(io::ErrorKind::Other.into());
             }
-            for (at, bytes) in cached {
-                put(&mut self.disk.lock(), at, &bytes);
-            }
+            disk.clone_from(&seen);
             Ok(())
         }
     }
 
-    fn begin(file: &FailingFile) -> Ledger<&FailingFile> {
+    fn open(file: &FailingFile) -> Result<Ledger<&FailingFile>, LedgerError> {
         let start = LedgerStart {
             boot: "boot".to_owned(),
             tcp: false,
@@ -703,7 +746,7 @@ mod tests {
             seconds: 0,
             directory: DirectoryId([0; 16]),
         };
-        Ledger::begin(file, PathBuf::new(), &[], start).unwrap().0
+        Ok(Ledger::begin(file, PathBuf::new(), start)?.0)
     }
 
     /// The places with a record.
@@ -715,27 +758,64 @@ mod tests {
     #[test]
     fn after_a_sync_that_failed_everything_is_written_again() {
         let file = FailingFile::default();
-        let ledger = begin(&file);
+        let fails = |fails| file.syncs_fail.store(fails, Ordering::Relaxed);
+        let ledger = open(&file).unwrap();
         let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
         ledger.write(1, &record).unwrap();
         ledger.write(2, &record).unwrap();
         ledger.sync().unwrap();
         ledger.write(3, &record).unwrap();
         ledger.erase(1).unwrap();
-        file.syncs_fail.store(true, Ordering::Relaxed);
+        fails(true);
         ledger.sync().unwrap_err();
+        ledger.write(4, &record).unwrap();
         ledger.sync().unwrap_err();
-        file.syncs_fail.store(false, Ordering::Relaxed);
-        assert_eq!((places(&file.seen), places(&file.disk)), (vec![2, 3], vec![1, 2]));
+        // A process that starts now finds everything.
+        assert_eq!((places(&file.seen), places(&file.disk)), (vec![2, 3, 4], vec![1, 2]));
+        fails(false);
         ledger.sync().unwrap();
-        assert_eq!(places(&file.disk), [2, 3]);
+        assert_eq!(places(&file.disk), [2, 3, 4]);
+    }
+
+    #[test]
+    fn what_a_sync_lost_is_written_again_as_soon_as_the_file_can_be_written() {
+        let file = FailingFile::default();
+        let fails = |fails| {
+            file.syncs_fail.store(fails, Ordering::Relaxed);
+            file.writes_fail.store(fails, Ordering::Relaxed);
+        };
+        let ledger = open(&file).unwrap();
+        ledger.write(1, &decode(&OLD[RECORD..2 * RECORD]).unwrap()).unwrap();
+        fails(true);
+        ledger.sync().unwrap_err();
+        ledger.catch_up().unwrap_err();
+        assert_eq!(places(&file.seen), [0; 0]);
+        fails(false);
+        ledger.catch_up().unwrap();
+        assert_eq!((places(&file.seen), places(&file.disk)), (vec![1], vec![]));
+        ledger.sync().unwrap();
+        assert_eq!(places(&file.disk), [1]);
+    }
+
+    #[test]
+    fn what_a_former_process_could_not_sync_is_written_again() {
+        let file = FailingFile::default();
+        let ledger = open(&file).unwrap();
+        ledger.write(1, &decode(&OLD[RECORD..2 * RECORD]).unwrap()).unwrap();
+        drop(ledger);
+        file.syncs_fail.store(true, Ordering::Relaxed);
+        open(&file).unwrap_err();
+        assert_eq!((places(&file.seen), places(&file.disk)), (vec![1], vec![]));
+        file.syncs_fail.store(false, Ordering::Relaxed);
+        open(&file).unwrap();
+        assert_eq!(places(&file.disk), [1]);
     }
 
     #[test]
     fn a_record_that_could_not_be_erased_is_erased_later() {
         let file = FailingFile::default();
         let fails = |fails| file.writes_fail.store(fails, Ordering::Relaxed);
-        let ledger = begin(&file);
+        let ledger = open(&file).unwrap();
         let places = || places(&file.seen);
         let record = decode(&OLD[RECORD..2 * RECORD]).unwrap();
         for place in 1..=3 {
@@ -756,10 +836,10 @@ mod tests {
         ledger.erase(1).unwrap(); // It was erased before.
         ledger.sync().unwrap();
         ledger.erase(2).unwrap_err();
-        ledger.erase_rest().unwrap_err();
+        ledger.catch_up().unwrap_err();
         ledger.probe().unwrap_err();
         fails(false);
-        ledger.erase_rest().unwrap();
+        ledger.catch_up().unwrap();
         ledger.probe().unwrap();
         assert_eq!(places(), [3]);
         ledger.write(4, &record).unwrap();

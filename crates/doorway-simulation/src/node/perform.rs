@@ -131,7 +131,7 @@ impl Node {
                 process.inputs.push_back(Input::Erased(place, erased));
             }
             Output::Probe => {
-                let erased = process.ledger.erase_rest();
+                let erased = process.ledger.catch_up();
                 if erased.is_ok() {
                     process.inputs.push_back(Input::AllErased);
                 }

@@ -28,7 +28,6 @@ impl Node {
             let Ok(epoch) = self.raise_epoch(0) else { return false };
             Some(epoch)
         };
-        let contents = self.disk.borrow().seen.clone();
         let seconds = SECONDS + context.now / SECOND;
         let start = LedgerStart {
             boot: self.boot(),
@@ -38,10 +37,8 @@ impl Node {
             directory: DirectoryId([self.id as u8; 16]),
         };
         let file = DiskFile(Rc::clone(&self.disk));
-        let Ok((ledger, former)) = Ledger::begin(file, PathBuf::from("sessions"), &contents, start)
-        else {
-            return false;
-        };
+        let opened = Ledger::begin(file, PathBuf::from("sessions"), start);
+        let Ok((ledger, former)) = opened else { return false };
         self.starts += 1;
         let reclaims = former.lacking || !former.records.is_empty();
         log!(

@@ -88,7 +88,8 @@ impl World {
             let knows = |client: &Client| client.knows(lock, fence, &self.context.settings);
             !clients.iter().any(knows)
         };
-        let held = self.nodes.iter().filter(|node| node.paused <= now).flat_map(|node| {
+        let there = |node: &&Node| node.paused <= now && self.away != Some(node.id);
+        let held = self.nodes.iter().filter(there).flat_map(|node| {
             let grants = node.process.iter().flat_map(|process| process.sessions.endless_grants());
             grants.map(|(lock, fence)| (node.id, lock.clone(), fence))
         });

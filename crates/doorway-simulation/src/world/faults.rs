@@ -106,14 +106,7 @@ impl World {
                     self.context.network.block(machine, node, now + time);
                 }
             }
-            Fault::Isolate => {
-                let register = u64::from(self.context.register.is_some());
-                let all = (machines + register) as usize;
-                for machine in (0..all).filter(|machine| *machine != node) {
-                    self.context.network.block(node, machine, now + time);
-                    self.context.network.block(machine, node, now + time);
-                }
-            }
+            Fault::Isolate => self.isolate(node, now + time),
             Fault::Delay => {
                 let factor = self.context.random.magnitude(2, 200);
                 self.context.network.slower = (factor, now + time);
@@ -154,10 +147,13 @@ impl World {
                 self.context.queue.push(back, moved);
             }
             Fault::FullDisk => {
+                let kind = self.context.random.below(4);
                 let mut disk = self.nodes[node].disk.borrow_mut();
-                // Half of them can write nothing at all. The time decides, so that other runs are
-                // drawn as before.
-                (disk.full, disk.read_only) = (true, time % 2 == 1);
+                match kind {
+                    0 => disk.read_only = true,
+                    1 => disk.failing = true,
+                    _ => disk.full = true,
+                }
                 drop(disk);
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
@@ -197,8 +193,18 @@ impl World {
         if holds { *self.context.random.pick(&inside) } else { client }
     }
 
+    /// Let a machine reach no other machine until this time, nor the register.
+    pub(super) fn isolate(&mut self, machine: usize, until: u64) {
+        let register = usize::from(self.context.register.is_some());
+        let all = self.nodes.len() + self.clients.len() + register;
+        for other in (0..all).filter(|other| *other != machine) {
+            self.context.network.block(machine, other, until);
+            self.context.network.block(other, machine, until);
+        }
+    }
+
     /// Suspend a process until this time.
-    fn pause(&mut self, lane: Lane, until: u64) {
+    pub(super) fn pause(&mut self, lane: Lane, until: u64) {
         let paused = match lane {
             Lane::Node(node) => &mut self.nodes[node].paused,
             Lane::Client(client) => &mut self.clients[client].paused,

@@ -107,6 +107,7 @@ impl World {
         let able = |node: &usize| {
             let network = &self.context.network;
             self.nodes[*node].process.is_some()
+                && self.nodes[*node].paused <= now
                 && register.state.record.seat(seat(*node)).is_some()
                 && network.blocked(now, *node, machine).is_none()
                 && network.blocked(now, machine, *node).is_none()
@@ -185,7 +186,7 @@ impl World {
         for node in 0..self.nodes.len() {
             let Some(register) = &self.context.register else { return };
             let belongs = register.state.record.seat(seat(node)).is_some();
-            if !belongs && self.burnt != Some(node) {
+            if !belongs && self.away != Some(node) {
                 self.change_seats(node);
             }
             self.context.show_state(node);

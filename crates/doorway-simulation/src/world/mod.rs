@@ -40,8 +40,8 @@ pub(crate) struct World {
     children: Vec<Children>,
     books: Vec<Book>,
     plan: Plan,
-    /// The node whose machine never comes back, from the end of the faults on.
-    burnt: Option<usize>,
+    /// The node that stays away from the end of the faults on.
+    away: Option<usize>,
     over: bool,
     /// How many events have happened at the same time.
     at_once: u64,
@@ -84,7 +84,7 @@ impl World {
             children: Vec::new(),
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
-            burnt: None,
+            away: None,
             over: false,
             at_once: 0,
             context,
@@ -214,10 +214,7 @@ impl World {
             Event::StartClient(client) => self.start_client(client),
             Event::Retire(client) => self.kill_client(client),
             Event::ChildrenEnd(client, start) => self.children_end(client, start),
-            Event::MendDisk(node) => {
-                let mut disk = self.nodes[node].disk.borrow_mut();
-                (disk.full, disk.read_only, disk.stall) = (false, false, 0);
-            }
+            Event::MendDisk(node) => self.nodes[node].disk.borrow_mut().mend(),
             Event::MoveAddress { of, to, until } => self.move_address(of, to, until),
             Event::Cut { from, to, until } => {
                 if self.context.now < self.context.settings.heals {
@@ -227,6 +224,7 @@ impl World {
             Event::Heal => self.heal(),
             Event::Sweep => self.sweep(),
             Event::Deadline(until) => self.deadline(until),
+            Event::Burnt(node) => self.burnt(node),
             Event::End => self.end(),
         }
     }

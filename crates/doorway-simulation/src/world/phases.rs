@@ -6,10 +6,19 @@ use crate::clock::SECOND;
 use crate::context::{Event, log};
 use crate::network::Traffic;
 use crate::node::Node;
+use crate::settings::Outage;
+use crate::story::Lane;
 
 /// How long after the end of all faults every client must have entered, and how long after that
 /// every request must have its answer.
 pub const LIVENESS: u64 = 120 * SECOND;
+
+/// How long a node that stays away is suspended or isolated: for the rest of the run.
+const FOREVER: u64 = 3600 * SECOND;
+
+/// How long the clients of a node that is drained may take to leave it, which is longer than every
+/// time to live.
+const DRAIN: u64 = 20 * SECOND;
 
 /// How long after clients began to leave nothing may be left of them.
 const CLEAN: u64 = 40 * SECOND;
@@ -26,12 +35,14 @@ impl World {
         self.plan = Plan::Healed;
         self.context.network.heal();
         let now = self.context.now;
-        self.burn();
+        if self.context.register.is_some() {
+            self.leave_one_away();
+        }
         self.heal_register();
         for node in 0..self.nodes.len() {
             self.check_ledger(node);
             let mut disk = self.nodes[node].disk.borrow_mut();
-            (disk.full, disk.read_only, disk.stall) = (false, false, 0);
+            disk.mend();
             disk.crash_in_sync = false;
             drop(disk);
             self.context.queue.push(now, Event::StartNode(node));
@@ -55,16 +66,23 @@ impl World {
         }
     }
 
-    /// One machine of several may never come back. Clients that know no other node are gone too.
-    fn burn(&mut self) {
-        let burns = self.context.settings.agreed.as_ref().is_some_and(|agreed| agreed.burns);
-        if !burns || self.nodes.len() < 2 {
-            return;
-        }
+    /// In some groups with agreed members, one node stays away.
+    fn leave_one_away(&mut self) {
+        let Some(outage) = self.context.settings.outage else { return };
         let node = self.context.random.below(self.nodes.len() as u64) as usize;
-        log!(self.context, "the machine of n{node} never comes back");
-        self.crash(node);
-        self.burnt = Some(node);
+        log!(self.context, "n{node} stays away: {outage:?}");
+        let forever = self.context.now + FOREVER;
+        match outage {
+            Outage::Burnt => self.crash(node),
+            Outage::Isolated => self.isolate(node, forever),
+            Outage::Suspended => self.pause(Lane::Node(node), forever),
+        }
+        self.cut_off(node);
+    }
+
+    /// A node stays away from now on. The clients that know no other node are gone too.
+    fn cut_off(&mut self, node: usize) {
+        self.away = Some(node);
         for client in 0..self.clients.len() {
             if self.is_cut_off(client) {
                 self.kill_client(client);
@@ -72,10 +90,28 @@ impl World {
         }
     }
 
-    /// Whether a client knows only a node that never comes back.
+    /// Whether a client knows only a node that stays away.
     pub(super) fn is_cut_off(&self, client: usize) -> bool {
         let setting = &self.clients[client].setting;
-        self.burnt.is_some_and(|burnt| setting.nodes.iter().all(|node| *node == burnt))
+        self.away.is_some_and(|away| setting.nodes.iter().all(|node| *node == away))
+    }
+
+    /// In some groups with a fixed list of members, a node is drained, and never comes back. The
+    /// others can go on without it, because it has nothing of theirs.
+    fn drain_one(&mut self) {
+        let node = self.context.random.below(self.nodes.len() as u64) as usize;
+        log!(self.context, "n{node} is drained, and its machine never comes back");
+        self.cut_off(node);
+        self.nodes[node].drain(&mut self.context, DRAIN);
+        self.context.queue.push(self.context.now + DRAIN + SECOND, Event::Burnt(node));
+    }
+
+    /// The machine of a node that was drained is gone. All other clients must enter once more.
+    pub(super) fn burnt(&mut self, node: usize) {
+        self.crash(node);
+        self.clients.iter_mut().for_each(|client| client.entered = false);
+        let now = self.context.now;
+        self.context.queue.push(now + SECOND, Event::Deadline(now + LIVENESS));
     }
 
     /// Check whether the phase has reached its goal. It must have reached it at this time.
@@ -106,6 +142,10 @@ impl World {
     }
 
     fn next_phase(&mut self) {
+        let fixed = self.context.register.is_none();
+        if fixed && self.context.settings.outage.is_some() && self.away.is_none() {
+            return self.drain_one();
+        }
         let now = self.context.now;
         self.plan = if self.plan == Plan::Healed { Plan::Finish } else { Plan::Leave };
         for client in 0..self.clients.len() {
@@ -126,7 +166,8 @@ impl World {
     /// Check that nothing is left of any client.
     pub(super) fn end(&mut self) {
         self.over = true;
-        if let Some(what) = self.nodes.iter().find_map(Node::remains) {
+        let mut there = self.nodes.iter().filter(|node| self.away != Some(node.id));
+        if let Some(what) = there.find_map(Node::remains) {
             self.context.violate(format!("all clients have left, but not all is gone: {what}"));
         }
         let kept = self.context.register.as_ref().and_then(|register| {

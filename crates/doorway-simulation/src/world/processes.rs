@@ -9,7 +9,7 @@ use crate::clock::{Clock, MS, SECOND};
 use crate::context::{Event, log};
 use crate::network::End;
 use crate::node::NodeEvent;
-use crate::settings::LifeSetting;
+use crate::settings::{LifeSetting, Outage};
 use crate::story::{Lane, State};
 
 /// The child processes of a client whose own process has ended. They have its connection and its
@@ -51,7 +51,9 @@ impl World {
     pub(super) fn start_node(&mut self, node: usize) {
         let now = self.context.now;
         let off = self.nodes[node].off;
-        if self.nodes[node].process.is_some() || self.burnt == Some(node) {
+        let outage = self.context.settings.outage;
+        let burnt = self.away == Some(node) && outage == Some(Outage::Burnt);
+        if self.nodes[node].process.is_some() || burnt {
             return;
         }
         if off > now {

@@ -3,6 +3,8 @@
 //! two of them lose their connection, the lease is made shorter, and commands and answers are late
 //! at any time.
 //!
+//! Shipped: `Keeper`, `Record`, `Holds`.
+//!
 //! The search of views and locks (`members_check`) knows no time: there, the lease of a member is
 //! valid or has ended, and what keepers do is a condition. This search shows that shipped keepers
 //! keep these conditions, in every state up to a number of ticks:

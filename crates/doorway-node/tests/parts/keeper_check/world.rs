@@ -1,6 +1,4 @@
 //! Processes with shipped keepers around a shipped record, and what can happen to them.
-//!
-//! Shipped: `Keeper`, `Record`, `Holds`.
 
 use std::sync::Arc;
 use std::time::Duration;

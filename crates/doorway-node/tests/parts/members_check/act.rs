@@ -1,6 +1,4 @@
 //! What can happen in a group, and what follows from it.
-//!
-//! Shipped: `AgreedViews`, `Record`, `Holds`, `Shard`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;

@@ -5,6 +5,8 @@
 //! view start it with the same members and holders, and a quiet group in its newest view can still
 //! be reached.
 //!
+//! Shipped: `AgreedViews`, `Record`, `Holds`, `Shard`.
+//!
 //! # What is abstract
 //!
 //! - The store is a register: it applies one command after the other. A process learns the newest

@@ -1,6 +1,4 @@
 //! What can happen in a group, and what follows from it.
-//!
-//! Shipped: `ViewChange`, `Shard`, `KeptWord`.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,6 +1,8 @@
 //! Searches how up to three nodes go from view to view, with crashes, restarts and new views at any
 //! time. Nodes consist of the shipped state machine of the views and of shipped shards, for the
 //! most liberal algorithm possible and for three of the core's.
+//!
+//! Shipped: `ViewChange`, `Shard`, `KeptWord`.
 
 mod act;
 pub(crate) mod algorithms;
