@@ -40,6 +40,30 @@ impl Interrupt {
     }
 }
 
+/// How much memory and time a check may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) gigabytes: u64,
+    /// `None`: as long as it takes.
+    pub(crate) minutes: Option<u64>,
+}
+
+impl Budget {
+    /// This much memory, and as much time as it takes.
+    pub(crate) fn of_memory(gigabytes: u64) -> Self {
+        Self { gigabytes, minutes: None }
+    }
+
+    /// What stops a check that takes this much, if anything does.
+    fn exceeded_by(self, progress: &Progress, seconds: f64) -> Option<Stop> {
+        if progress.bytes > self.gigabytes.saturating_mul(1_000_000_000) {
+            return Some(Stop::Memory);
+        }
+        let is_late = self.minutes.is_some_and(|minutes| seconds > minutes as f64 * 60.0);
+        is_late.then_some(Stop::Time)
+    }
+}
+
 /// Why a check was not exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -47,6 +71,8 @@ pub(crate) enum Stop {
     Worlds,
     /// The worlds take more memory than allowed.
     Memory,
+    /// The check takes more time than allowed.
+    Time,
     /// The user pressed Ctrl-C.
     Person,
 }
@@ -128,10 +154,10 @@ fn rounded(number: u64) -> String {
     grouped(number / unit * unit)
 }
 
-/// Check a case in at most this many gigabytes of memory.
-pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> CheckOutcome {
+/// Check a case within this budget.
+pub(crate) fn check(case: &Case, budget: Budget, interrupt: &Interrupt) -> CheckOutcome {
     let run = |watch: &mut Watch<'_>| Ok::<_, Infallible>(case.run(watch));
-    let Ok(checked) = watched(case, gigabytes, interrupt, false, run);
+    let Ok(checked) = watched(case, budget, interrupt, false, run);
     checked
 }
 
@@ -139,12 +165,12 @@ pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Check
 pub(crate) fn resume(
     case: &Case,
     file: &Path,
-    gigabytes: u64,
+    budget: Budget,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CheckOutcome> {
     let shown = file.display();
     let run = |watch: &mut Watch<'_>| case.resume(file, watch);
-    watched(case, gigabytes, interrupt, true, run).map_err(|error| match error {
+    watched(case, budget, interrupt, true, run).map_err(|error| match error {
         KeptError::Io(error) => {
             anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
         }
@@ -161,12 +187,11 @@ type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
 /// Run a check and watch it. If it `goes_on`, the first progress is that of earlier runs.
 fn watched<E>(
     case: &Case,
-    gigabytes: u64,
+    budget: Budget,
     interrupt: &Interrupt,
     mut goes_on: bool,
     run: impl FnOnce(&mut Watch<'_>) -> Result<Report, E>,
 ) -> Result<CheckOutcome, E> {
-    let most = gigabytes.saturating_mul(1_000_000_000);
     let name = case.algorithm.info().name;
     let mut meter = SearchMeter::new(name, "worlds");
     let mut stop = Stop::Worlds;
@@ -177,8 +202,8 @@ fn watched<E>(
         meter.tell(progress);
         if interrupt.is_raised() {
             stop = Stop::Person;
-        } else if progress.bytes > most {
-            stop = Stop::Memory;
+        } else {
+            stop = budget.exceeded_by(progress, meter.seconds()).unwrap_or(stop);
         }
         stop == Stop::Worlds
     })?;
@@ -209,6 +234,16 @@ mod tests {
         assert_eq!([0, 7, 99, 12_999].map(rounded), ["0", "7", "99", "12,000"]);
     }
 
+    #[test]
+    fn a_check_stops_at_its_memory_and_at_its_time() {
+        let group = ALL[0].info.group(3, &Shape::default()).unwrap();
+        let case = Case::new(AnyAlgorithm::from(&ALL[0]), group, 2);
+        let stop = |budget| check(&case, budget, &Interrupt::default()).stop;
+        assert_eq!(stop(Budget { gigabytes: 0, minutes: None }), Some(Stop::Memory));
+        assert_eq!(stop(Budget { gigabytes: 1, minutes: Some(0) }), Some(Stop::Time));
+        assert_eq!(stop(Budget { gigabytes: 1, minutes: Some(1) }), None);
+    }
+
     /// What an earlier run has found does not make this one look faster.
     #[test]
     fn the_rate_counts_only_what_this_run_has_found() {
@@ -216,10 +251,11 @@ mod tests {
         let case = Case { limit: 200, ..Case::new(AnyAlgorithm::from(&ALL[0]), group, 2) };
         let file = std::env::temp_dir().join(format!("doorway-rate-{}", process::id()));
         let _ = std::fs::remove_file(&file);
-        let first = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        let budget = Budget::of_memory(1);
+        let first = resume(&case, &file, budget, &Interrupt::default()).unwrap();
         assert_eq!((first.known_before, first.stop), (0, Some(Stop::Worlds)));
         let case = Case { limit: 1_000_000, ..case };
-        let second = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        let second = resume(&case, &file, budget, &Interrupt::default()).unwrap();
         assert_eq!((second.known_before, second.stop), (first.report.progress.states, None));
         let progress = Progress { states: 1_500, ..Progress::default() };
         assert!((rate(&progress, 500, 10.0) - 100.0).abs() < 1e-9);

@@ -135,6 +135,7 @@ impl Finding {
         let limit = self.case.limit;
         Some(match self.checked.stop? {
             Stop::Person => "stopped by Ctrl-C".to_owned(),
+            Stop::Time => "the check takes more time than it may".to_owned(),
             Stop::Memory => "the worlds take more memory than --memory allows".to_owned(),
             Stop::Worlds if self.checked.report.progress.states > limit => {
                 format!("there are more than {} worlds, the --limit", grouped(limit))
