@@ -94,7 +94,7 @@ pub(crate) fn cores() -> usize {
 }
 
 /// Shows the progress of a search on the terminal.
-pub(crate) struct SearchMeter {
+struct SearchMeter {
     name: &'static str,
     /// What the search goes through.
     of: &'static str,
@@ -106,9 +106,56 @@ pub(crate) struct SearchMeter {
 
 impl SearchMeter {
     /// A meter of a search that begins now; `of` names what it goes through.
-    pub(crate) fn new(name: &'static str, of: &'static str) -> Self {
+    fn new(name: &'static str, of: &'static str) -> Self {
         let (meter, estimate) = (Meter::new(), Estimate::default());
         Self { name, of, meter, known_before: 0, estimate }
+    }
+
+    /// The seconds that the search has taken.
+    fn seconds(&self) -> f64 {
+        self.meter.seconds()
+    }
+
+    /// Show the progress.
+    fn tell(&mut self, progress: &Progress) {
+        self.estimate.learn(progress);
+        let Self { name, of, meter, known_before, estimate } = self;
+        let rate = rate(progress, *known_before, meter.seconds());
+        meter.tell(|| describe(name, of, progress, rate, estimate.total()));
+    }
+}
+
+/// Watches a search that only its limit, its end or Ctrl-C stops, and shows its progress.
+pub(crate) struct SearchWatch<'a> {
+    meter: SearchMeter,
+    /// Whether the first progress is that of earlier runs.
+    goes_on: bool,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> SearchWatch<'a> {
+    /// A watch of a search that begins now.
+    pub(crate) fn new(name: &'static str, interrupt: &'a Interrupt) -> Self {
+        Self { meter: SearchMeter::new(name, "states"), goes_on: false, interrupt }
+    }
+
+    /// A watch of a search that goes on: the first progress is that of earlier runs.
+    pub(crate) fn going_on(self) -> Self {
+        Self { goes_on: true, ..self }
+    }
+
+    /// Show the progress. Returns whether the search may go on.
+    pub(crate) fn tell(&mut self, progress: &Progress) -> bool {
+        if std::mem::take(&mut self.goes_on) {
+            self.meter.known_before = progress.states;
+        }
+        self.meter.tell(progress);
+        !self.interrupt.is_raised()
+    }
+
+    /// The states that were known at the beginning.
+    pub(crate) fn known_before(&self) -> u64 {
+        self.meter.known_before
     }
 
     /// The seconds that the search has taken.
@@ -116,12 +163,10 @@ impl SearchMeter {
         self.meter.seconds()
     }
 
-    /// Show the progress.
-    pub(crate) fn tell(&mut self, progress: &Progress) {
-        self.estimate.learn(progress);
-        let Self { name, of, meter, known_before, estimate } = self;
-        let rate = rate(progress, *known_before, meter.seconds());
-        meter.tell(|| describe(name, of, progress, rate, estimate.total()));
+    /// Why the search stopped, if it was not exhausted.
+    pub(crate) fn stop(&self, exhausted: bool) -> Option<Stop> {
+        let stop = if self.interrupt.is_raised() { Stop::Person } else { Stop::Worlds };
+        (!exhausted).then_some(stop)
     }
 }
 
@@ -168,9 +213,14 @@ pub(crate) fn resume(
     budget: Budget,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CheckOutcome> {
-    let shown = file.display();
     let run = |watch: &mut Watch<'_>| case.resume(file, watch);
-    watched(case, budget, interrupt, true, run).map_err(|error| match error {
+    watched(case, budget, interrupt, true, run).map_err(|error| not_kept(file, error))
+}
+
+/// The error that a search cannot go on with this file, or cannot be kept in it.
+pub(crate) fn not_kept(file: &Path, error: KeptError) -> anyhow::Error {
+    let shown = file.display();
+    match error {
         KeptError::Io(error) => {
             anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
         }
@@ -179,7 +229,7 @@ pub(crate) fn resume(
              file"
         ))
         .into(),
-    })
+    }
 }
 
 type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
