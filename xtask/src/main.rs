@@ -54,8 +54,13 @@ Usage: cargo xtask TASK
                   measure the laboratory and the live page in a browser; takes four minutes
   faults [TIMES]  kill, stop and cut off nodes in network namespaces, and write the table about it;
                   nodes are killed 100 times in each way, other faults are rarer; takes 25 minutes
-  checked [NAME]  make rows of docs/checked.md anew, for the algorithms whose code has changed, or
-                  for the one with this name; takes minutes
+  checked [NAME [ROWS]]
+                  make rows of docs/checked.md anew: of the algorithms whose code has changed, or of
+                  the one with this name, or only its rows whose first columns contain ROWS, as in
+                  '5 | for ever'; a row takes up to twenty minutes
+  checked --shared
+                  make the rows of medium size again, to see whether a change of the code that all
+                  rows depend on has changed what is found; takes minutes
   mutants [FILE]  check that small changes of the algorithms make tests fail; takes hours
   soak [--for TIME] [--seed N] [--seeds N] [--threads N]
                   run the simulation of the whole product, seed after seed; 1 minute unless said
@@ -104,6 +109,8 @@ fn main() -> ExitCode {
         ["faults"] => faults::run("100"),
         ["faults", times] => faults::run(times),
         ["checked"] => checked::run(None),
+        ["checked", "--shared"] => checked::shared(),
+        ["checked", name, text] => checked::rows(name, text),
         ["checked", name] => checked::run(Some(name)),
         ["mutants"] => mutants::run(None),
         ["mutants", file] => mutants::run(Some(file)),

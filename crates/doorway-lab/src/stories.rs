@@ -1,5 +1,5 @@
-//! The stories that can be told by name: scripts that follow a paper, and the counterexamples of
-//! [`crate::flaws`].
+//! The stories that can be told by name: scripts that follow a paper or show what was added to it,
+//! and the counterexamples of [`crate::flaws`].
 
 use crate::flaws::{self, Flaw};
 use crate::nearest::hint;
@@ -7,13 +7,13 @@ use crate::nearest::hint;
 /// A story.
 #[derive(Clone, Debug)]
 pub enum Story {
-    /// A script that follows a paper.
+    /// A script that follows a paper, or shows what was added to it.
     Script(Script),
     /// The shortest counterexample that shows a flaw.
     Flaw(Flaw),
 }
 
-/// A script that follows a paper.
+/// A script that follows a paper, or shows what was added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Script {
     /// The name: the algorithm and what the script shows, as in `lamport/queue`.
@@ -76,6 +76,11 @@ impl Script {
     pub fn about(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#'));
         comment.map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether the script follows a paper. Its opening comment says so if it does not.
+    pub fn follows_paper(&self) -> bool {
+        !self.about().starts_with("Not in the paper: ")
     }
 }
 
@@ -143,6 +148,21 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    /// A script that follows a paper names it by its year, or is about the slides.
+    #[test]
+    fn scripts_that_follow_no_paper_say_so() {
+        for script in SCRIPTS {
+            let about = script.about();
+            let mut words = about.split(|c: char| !c.is_ascii_alphanumeric());
+            let is_year = |word: &str| word.parse().is_ok_and(|it| (1965..2010).contains(&it));
+            let names_source = words.any(|word| is_year(word) || word == "slides");
+            assert!(names_source || !script.follows_paper(), "{}: {about}", script.name);
+            if script.name.ends_with("/withdraw") {
+                assert!(!script.follows_paper(), "{}: {about}", script.name);
+            }
+        }
+    }
 
     #[test]
     fn every_script_is_in_the_list() {

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use super::mixer::fingerprint_of;
 use super::report::{Outcome, Report};
+use super::search::Progress;
 use super::share::{share, thread_pool};
 use super::system::System;
 use super::table::Table;
@@ -33,8 +34,19 @@ const NOT_REPEATABLE: &str = "the same actions lead to different states: \
 ///
 /// This runs on the calling thread, so neither the system nor its states need to be [`Sync`].
 pub fn explore<S: System>(system: &S, limit: u64) -> Report<S::Action, S::Violation> {
+    explore_alone(system, limit, &mut |_| true)
+}
+
+fn explore_alone<S: System>(
+    system: &S,
+    limit: u64,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Report<S::Action, S::Violation> {
     let exploration = Exploration::new(system, limit);
-    exploration.run(CHUNK, |exploration, round, begin| vec![exploration.expand(round, begin)])
+    let expand = |exploration: &Exploration<'_, S>, round: &[S::State], begin| {
+        vec![exploration.expand(round, begin)]
+    };
+    exploration.run(CHUNK, expand, watch)
 }
 
 /// Do what [`explore`] does on several threads. The report is the same on any number of threads.
@@ -44,13 +56,31 @@ where
     S::State: Send + Sync,
     S::Violation: Send,
 {
-    let Some(pool) = thread_pool(threads) else { return explore(system, limit) };
+    explore_watched(system, limit, threads, &mut |_| true)
+}
+
+/// Do what [`explore_on`] does, and tell `watch` the progress now and then. If it returns `false`,
+/// the search stops with [`Outcome::NotExhausted`]. The memory that the progress tells is that of
+/// what is known of all states, without the states that are not yet expanded.
+pub fn explore_watched<S>(
+    system: &S,
+    limit: u64,
+    threads: usize,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Report<S::Action, S::Violation>
+where
+    S: System + Sync,
+    S::State: Send + Sync,
+    S::Violation: Send,
+{
+    let Some(pool) = thread_pool(threads) else { return explore_alone(system, limit, watch) };
     let exploration = Exploration::new(system, limit);
-    exploration.run(CHUNK * CHUNKS_PER_THREAD * threads, |exploration, round, begin| {
+    let expand = |exploration: &Exploration<'_, S>, round: &[S::State], begin| {
         let chunks = (begin..).step_by(CHUNK).zip(round.chunks(CHUNK)).collect();
         let alone = round.len() <= CHUNK;
         pool.install(|| share(alone, chunks, |(begin, chunk)| exploration.expand(chunk, begin)))
-    })
+    };
+    exploration.run(CHUNK * CHUNKS_PER_THREAD * threads, expand, watch)
 }
 
 /// A search of a system, and what it has found so far.
@@ -107,11 +137,13 @@ impl<'s, S: System> Exploration<'s, S> {
     }
 
     /// Search in rounds of this many states. `expand` computes the successors of one round, given
-    /// its states and the number of the first.
+    /// its states and the number of the first. After each round `watch` is told the progress; if it
+    /// returns `false`, the search stops.
     fn run(
         mut self,
         round: usize,
         expand: impl Fn(&Self, &[S::State], u32) -> Vec<Batch<S::State, S::Violation>>,
+        watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Report<S::Action, S::Violation> {
         let first = self.system.first();
         self.add(fingerprint_of(&first), (0, 0), self.system.is_goal(&first));
@@ -128,6 +160,9 @@ impl<'s, S: System> Exploration<'s, S> {
                 }
             }
             begin += round.len() as u32;
+            if !watch(&self.progress()) {
+                return self.report(Outcome::NotExhausted);
+            }
         }
         let outcome = match self.stuck() {
             Some(state) => Outcome::Stuck(self.replay(state).1),
@@ -257,9 +292,16 @@ impl<'s, S: System> Exploration<'s, S> {
     }
 
     fn report(&self, outcome: Outcome<S::Action, S::Violation>) -> Report<S::Action, S::Violation> {
+        let Progress { states, steps, depth, .. } = self.progress();
+        Report { outcome, states, steps, depth: depth as usize }
+    }
+
+    fn progress(&self) -> Progress {
         let states = self.origins.len() as u32;
         // No state is farther from the first than the one that was found last.
-        let depth = self.way(states - 1).len();
-        Report { outcome, states: states.into(), steps: self.steps, depth }
+        let depth = self.way(states - 1).len() as u32;
+        let lists = (self.origins.capacity() + self.backwards.capacity()) * size_of::<(u32, u32)>();
+        let bytes = self.known.bytes() + (lists + self.goals.capacity()) as u64;
+        Progress { states: states.into(), steps: self.steps, depth, bytes }
     }
 }

@@ -105,7 +105,8 @@
 //! - A test should compare the number of states with the number that it expects, since a system
 //!   with fewer actions than intended has fewer violations too. [`Report::expect_holds`] returns
 //!   it.
-//! - [`explore_on`] uses several threads and returns the same report.
+//! - [`explore_on`] uses several threads and returns the same report. [`explore_watched`] can also
+//!   be stopped, and tells its progress.
 //!
 //! # Rows of words
 //!
@@ -170,7 +171,7 @@
 //!
 //! [`Search::run`] stops when its `watch` function says so. [`Search::keep`] then writes the search
 //! to a file, and [`Search::continued`] reads it again, in another process too. The result is the
-//! same as that of a search in one go.
+//! same as that of a search in one go. [`KeptSearch`] takes care of the file.
 //!
 //! # Fingerprints
 //!
@@ -193,13 +194,13 @@ mod table;
 mod waits;
 
 pub use components::components;
-pub use explore::{explore, explore_on};
+pub use explore::{explore, explore_on, explore_watched};
 pub use fair::{Duties, Lasso, fair_round};
 pub use fingerprint::fingerprint;
 pub use graph::{Graph, NOWHERE};
 pub use model::{ClientEvent, Model, ModelViolation, NOT_FOLLOWED, Successors, Tag};
 pub use report::{Outcome, Report};
-pub use search::{End, KeptError, Progress, Scope, Search};
+pub use search::{End, KeptError, KeptSearch, Progress, Scope, Search};
 pub use system::System;
 pub use waits::WaitAnalysis;
 

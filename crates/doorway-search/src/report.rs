@@ -28,8 +28,8 @@ pub enum Outcome<Action, Violation> {
     /// There is no violation, but these actions lead to a state from which no goal is reachable. No
     /// path to such a state is shorter.
     Stuck(Vec<Action>),
-    /// There are more states than the limit. Nothing is wrong with those that were found, except
-    /// that goals were not considered.
+    /// There are more states than the limit, or the search was stopped. Nothing is wrong with the
+    /// states that were found, except that goals were not considered.
     NotExhausted,
 }
 
@@ -64,7 +64,7 @@ impl<Action: Debug, Violation: Debug> Display for Report<Action, Violation> {
             Outcome::Holds => write!(f, "holds in every state")?,
             Outcome::Violated(violation, _) => write!(f, "{violation:?} after {length} actions")?,
             Outcome::Stuck(_) => write!(f, "no goal is reachable after {length} actions")?,
-            Outcome::NotExhausted => write!(f, "not exhausted: nothing wrong up to the limit")?,
+            Outcome::NotExhausted => write!(f, "not exhausted: nothing wrong with these states")?,
         }
         write!(f, " ({states} states, {steps} steps, depth {depth})")?;
         for (nth, action) in (1..).zip(self.path()) {

@@ -1,6 +1,7 @@
 //! Breadth-first search over the states of a [`Model`], on all cores. The result is the same on any
 //! number of cores: rounds and shards are fixed, and only the threads that work on them differ.
 
+mod file;
 mod found;
 mod kept;
 mod layer;
@@ -15,6 +16,7 @@ use super::graph::{Graph, NOWHERE};
 use super::model::{Model, ModelViolation, NOT_FOLLOWED, Successors};
 use super::share::{share, thread_pool};
 use super::table::Table;
+pub use file::KeptSearch;
 use found::{Batch, Fresh, Unknown, put_in};
 pub use kept::KeptError;
 use layer::{Layer, Part};

@@ -206,6 +206,8 @@ pub struct Info {
     pub bound: Option<usize>,
     /// What is claimed of the algorithm.
     pub claims: Claims,
+    /// If the algorithm is refuted: the least number of processes for which it breaks a claim.
+    pub refuted_from: Option<usize>,
 }
 
 impl Info {
@@ -223,6 +225,7 @@ impl Info {
         fences_beyond_tso: "",
         bound: None,
         claims: Claims::DEADLOCK_FREE,
+        refuted_from: None,
     };
 
     /// The year of publication: the first number of four digits in [`Info::origin`].

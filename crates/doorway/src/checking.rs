@@ -40,6 +40,30 @@ impl Interrupt {
     }
 }
 
+/// How much memory and time a check may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) gigabytes: u64,
+    /// `None`: as long as it takes.
+    pub(crate) minutes: Option<u64>,
+}
+
+impl Budget {
+    /// This much memory, and as much time as it takes.
+    pub(crate) fn of_memory(gigabytes: u64) -> Self {
+        Self { gigabytes, minutes: None }
+    }
+
+    /// What stops a check that takes this much, if anything does.
+    fn exceeded_by(self, progress: &Progress, seconds: f64) -> Option<Stop> {
+        if progress.bytes > self.gigabytes.saturating_mul(1_000_000_000) {
+            return Some(Stop::Memory);
+        }
+        let is_late = self.minutes.is_some_and(|minutes| seconds > minutes as f64 * 60.0);
+        is_late.then_some(Stop::Time)
+    }
+}
+
 /// Why a check was not exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -47,6 +71,8 @@ pub(crate) enum Stop {
     Worlds,
     /// The worlds take more memory than allowed.
     Memory,
+    /// The check takes more time than allowed.
+    Time,
     /// The user pressed Ctrl-C.
     Person,
 }
@@ -68,7 +94,7 @@ pub(crate) fn cores() -> usize {
 }
 
 /// Shows the progress of a search on the terminal.
-pub(crate) struct SearchMeter {
+struct SearchMeter {
     name: &'static str,
     /// What the search goes through.
     of: &'static str,
@@ -80,9 +106,56 @@ pub(crate) struct SearchMeter {
 
 impl SearchMeter {
     /// A meter of a search that begins now; `of` names what it goes through.
-    pub(crate) fn new(name: &'static str, of: &'static str) -> Self {
+    fn new(name: &'static str, of: &'static str) -> Self {
         let (meter, estimate) = (Meter::new(), Estimate::default());
         Self { name, of, meter, known_before: 0, estimate }
+    }
+
+    /// The seconds that the search has taken.
+    fn seconds(&self) -> f64 {
+        self.meter.seconds()
+    }
+
+    /// Show the progress.
+    fn tell(&mut self, progress: &Progress) {
+        self.estimate.learn(progress);
+        let Self { name, of, meter, known_before, estimate } = self;
+        let rate = rate(progress, *known_before, meter.seconds());
+        meter.tell(|| describe(name, of, progress, rate, estimate.total()));
+    }
+}
+
+/// Watches a search that only its limit, its end or Ctrl-C stops, and shows its progress.
+pub(crate) struct SearchWatch<'a> {
+    meter: SearchMeter,
+    /// Whether the first progress is that of earlier runs.
+    goes_on: bool,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> SearchWatch<'a> {
+    /// A watch of a search that begins now.
+    pub(crate) fn new(name: &'static str, interrupt: &'a Interrupt) -> Self {
+        Self { meter: SearchMeter::new(name, "states"), goes_on: false, interrupt }
+    }
+
+    /// A watch of a search that goes on: the first progress is that of earlier runs.
+    pub(crate) fn going_on(self) -> Self {
+        Self { goes_on: true, ..self }
+    }
+
+    /// Show the progress. Returns whether the search may go on.
+    pub(crate) fn tell(&mut self, progress: &Progress) -> bool {
+        if std::mem::take(&mut self.goes_on) {
+            self.meter.known_before = progress.states;
+        }
+        self.meter.tell(progress);
+        !self.interrupt.is_raised()
+    }
+
+    /// The states that were known at the beginning.
+    pub(crate) fn known_before(&self) -> u64 {
+        self.meter.known_before
     }
 
     /// The seconds that the search has taken.
@@ -90,12 +163,10 @@ impl SearchMeter {
         self.meter.seconds()
     }
 
-    /// Show the progress.
-    pub(crate) fn tell(&mut self, progress: &Progress) {
-        self.estimate.learn(progress);
-        let Self { name, of, meter, known_before, estimate } = self;
-        let rate = rate(progress, *known_before, meter.seconds());
-        meter.tell(|| describe(name, of, progress, rate, estimate.total()));
+    /// Why the search stopped, if it was not exhausted.
+    pub(crate) fn stop(&self, exhausted: bool) -> Option<Stop> {
+        let stop = if self.interrupt.is_raised() { Stop::Person } else { Stop::Worlds };
+        (!exhausted).then_some(stop)
     }
 }
 
@@ -128,10 +199,10 @@ fn rounded(number: u64) -> String {
     grouped(number / unit * unit)
 }
 
-/// Check a case in at most this many gigabytes of memory.
-pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> CheckOutcome {
+/// Check a case within this budget.
+pub(crate) fn check(case: &Case, budget: Budget, interrupt: &Interrupt) -> CheckOutcome {
     let run = |watch: &mut Watch<'_>| Ok::<_, Infallible>(case.run(watch));
-    let Ok(checked) = watched(case, gigabytes, interrupt, false, run);
+    let Ok(checked) = watched(case, budget, interrupt, false, run);
     checked
 }
 
@@ -139,12 +210,17 @@ pub(crate) fn check(case: &Case, gigabytes: u64, interrupt: &Interrupt) -> Check
 pub(crate) fn resume(
     case: &Case,
     file: &Path,
-    gigabytes: u64,
+    budget: Budget,
     interrupt: &Interrupt,
 ) -> anyhow::Result<CheckOutcome> {
-    let shown = file.display();
     let run = |watch: &mut Watch<'_>| case.resume(file, watch);
-    watched(case, gigabytes, interrupt, true, run).map_err(|error| match error {
+    watched(case, budget, interrupt, true, run).map_err(|error| not_kept(file, error))
+}
+
+/// The error that a search cannot go on with this file, or cannot be kept in it.
+pub(crate) fn not_kept(file: &Path, error: KeptError) -> anyhow::Error {
+    let shown = file.display();
+    match error {
         KeptError::Io(error) => {
             anyhow::Error::new(error).context(format!("cannot keep the search in {shown}"))
         }
@@ -155,7 +231,7 @@ pub(crate) fn resume(
             };
             Usage(format!("cannot go on with {shown}: {error}; {remedy}")).into()
         }
-    })
+    }
 }
 
 type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
@@ -163,12 +239,11 @@ type Watch<'a> = dyn FnMut(&Progress) -> bool + 'a;
 /// Run a check and watch it. If it `goes_on`, the first progress is that of earlier runs.
 fn watched<E>(
     case: &Case,
-    gigabytes: u64,
+    budget: Budget,
     interrupt: &Interrupt,
     mut goes_on: bool,
     run: impl FnOnce(&mut Watch<'_>) -> Result<Report, E>,
 ) -> Result<CheckOutcome, E> {
-    let most = gigabytes.saturating_mul(1_000_000_000);
     let name = case.algorithm.info().name;
     let mut meter = SearchMeter::new(name, "worlds");
     let mut stop = Stop::Worlds;
@@ -179,8 +254,8 @@ fn watched<E>(
         meter.tell(progress);
         if interrupt.is_raised() {
             stop = Stop::Person;
-        } else if progress.bytes > most {
-            stop = Stop::Memory;
+        } else {
+            stop = budget.exceeded_by(progress, meter.seconds()).unwrap_or(stop);
         }
         stop == Stop::Worlds
     })?;
@@ -211,6 +286,16 @@ mod tests {
         assert_eq!([0, 7, 99, 12_999].map(rounded), ["0", "7", "99", "12,000"]);
     }
 
+    #[test]
+    fn a_check_stops_at_its_memory_and_at_its_time() {
+        let group = ALL[0].info.group(3, &Shape::default()).unwrap();
+        let case = Case::new(AnyAlgorithm::from(&ALL[0]), group, 2);
+        let stop = |budget| check(&case, budget, &Interrupt::default()).stop;
+        assert_eq!(stop(Budget { gigabytes: 0, minutes: None }), Some(Stop::Memory));
+        assert_eq!(stop(Budget { gigabytes: 1, minutes: Some(0) }), Some(Stop::Time));
+        assert_eq!(stop(Budget { gigabytes: 1, minutes: Some(1) }), None);
+    }
+
     /// What an earlier run has found does not make this one look faster.
     #[test]
     fn the_rate_counts_only_what_this_run_has_found() {
@@ -218,10 +303,11 @@ mod tests {
         let case = Case { limit: 200, ..Case::new(AnyAlgorithm::from(&ALL[0]), group, 2) };
         let file = std::env::temp_dir().join(format!("doorway-rate-{}", process::id()));
         let _ = std::fs::remove_file(&file);
-        let first = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        let budget = Budget::of_memory(1);
+        let first = resume(&case, &file, budget, &Interrupt::default()).unwrap();
         assert_eq!((first.known_before, first.stop), (0, Some(Stop::Worlds)));
         let case = Case { limit: 1_000_000, ..case };
-        let second = resume(&case, &file, 1, &Interrupt::default()).unwrap();
+        let second = resume(&case, &file, budget, &Interrupt::default()).unwrap();
         assert_eq!((second.known_before, second.stop), (first.report.progress.states, None));
         let progress = Progress { states: 1_500, ..Progress::default() };
         assert!((rate(&progress, 500, 10.0) - 100.0).abs() < 1e-9);

@@ -135,6 +135,7 @@ impl Finding {
         let limit = self.case.limit;
         Some(match self.checked.stop? {
             Stop::Person => "stopped by Ctrl-C".to_owned(),
+            Stop::Time => "the check takes more time than it may".to_owned(),
             Stop::Memory => "the worlds take more memory than --memory allows".to_owned(),
             Stop::Worlds if self.checked.report.progress.states > limit => {
                 format!("there are more than {} worlds, the --limit", grouped(limit))
@@ -216,9 +217,7 @@ impl Finding {
         let CheckOutcome { report, known_before, seconds, .. } = &self.checked;
         let verdict = match self.refuted_elsewhere() {
             None => self.verdict().to_owned(),
-            Some(Refutation { fails, .. }) => {
-                format!("holds here, but it is refuted: it fails for {fails}")
-            }
+            Some(Refutation { fails, .. }) => refuted_but_holds(fails),
         };
         wrap::print_lines(out, 0, &format!("{verdict}: {}", self.subject()))?;
         let progress = report.progress;
@@ -381,6 +380,11 @@ impl Finding {
             self.claim()
         )
     }
+}
+
+/// The verdict on a refuted algorithm that holds at the size asked for, and fails elsewhere.
+pub(crate) fn refuted_but_holds(fails: &str) -> String {
+    format!("holds here, but it is refuted: it fails for {fails}")
 }
 
 /// A small number as text, rounded up to one digit.

@@ -10,16 +10,15 @@ use doorway_lab::FOREVER;
 use doorway_lab::check::assumptions::{self, SIZES};
 use doorway_lab::check::census::{self, Attempt};
 use doorway_lab::check::{Case, Verdict};
+use doorway_lab::numbers::grouped;
 
-use crate::checking::{self, Interrupt};
+use crate::check_args;
+use crate::checking::{self, Budget, CheckOutcome, Interrupt, Stop};
 use crate::commands::list::channel;
 use crate::failure::NotExhausted;
 
-/// The limit on the worlds of each check.
+/// The limit on the worlds of each check whose nodes stop asking.
 const MOST_WORLDS: u64 = 10_000_000;
-/// The limit if up to three nodes ask for ever, and if more do.
-const MOST_SETTLED: u64 = 20_000_000;
-const MOST_SETTLED_OF_FOUR: u64 = 5_000_000;
 /// The limit if there are infinitely many worlds.
 const MOST_ENDLESS: u64 = 500_000;
 /// The limit if nodes record a history.
@@ -28,8 +27,9 @@ const MOST_WITH_HISTORY: u64 = 500_000;
 /// The limit on the worlds of the search behind each cell of the page about assumptions.
 const MOST_IN_A_CELL: u64 = 200_000;
 
-/// The limit on memory, in gigabytes.
-const GIGABYTES: u64 = 6;
+/// The memory and the time that the check behind a row may take.
+const GIGABYTES: u64 = 16;
+const MINUTES: u64 = 20;
 
 const CHECKED: &str = "\
 # What was checked
@@ -47,16 +47,21 @@ every world that can be reached. It checks four properties:
 *Overtaken* is the exact maximum of entries of other nodes while one node waits. *Messages* are the
 fewest and the most of any complete run, where runs end. *Depth* is the distance of the farthest
 world. Worlds are told apart by 64-bit fingerprints: with ten million worlds, the probability that
-two were mistaken for one is below 3e-6, and below 1e-5 if the nodes ask for ever. `not exhausted`
-means only that there are more worlds than the checker visited; the last column says why. *The
-limit* is 6 GB of memory, and this many worlds: 10 million if nodes stop asking, 20 million if up to
-three nodes ask for ever, 5 million if more do, and 500,000 if there are infinitely many worlds or
-if nodes record a history. If nodes
-ask for ever, the checker compares worlds by
-what they can still do: it *settles* them, and the numbers that only grow drop out. Where a number
-grows that cannot drop out, there are infinitely many worlds, and the row says which number it is.
-If a property is violated, the number is the length of the shortest counterexample, and the other
-properties were not decided.
+two were mistaken for one is below 3e-6. The probability grows with the square of the worlds, to
+3e-4 with a hundred million. If a property is violated, the number is the length of the shortest
+counterexample, and the other properties were not decided.
+
+`not exhausted` means only that there are more worlds than the checker visited; the last column says
+why it stopped. A check may take 16 GB of memory and twenty minutes. If nodes stop asking, it also
+stops after 10 million worlds; if there are infinitely many worlds or if nodes record a history,
+after 500,000. If nodes ask for ever, the checker compares worlds by what they can still do: it
+*settles* them, and the numbers that only grow drop out. Where a number is known that grows and
+cannot drop out, there are infinitely many worlds, and the row says which number it is. If nodes ask
+for ever and the last column names only a limit, it is not known whether the worlds are finitely
+many.
+
+The rows were made at different times, many of them by a slower checker than the present one, so the
+*seconds* of two rows cannot be compared.
 
 Groups with permits have two. Quorums, trees and weights are the defaults of the command, and seven
 nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only nodes 2 to 5 ask, and
@@ -67,8 +72,9 @@ nodes have the quorums of Maekawa's figure. `once (2 to 5)` means that only node
 const ARRANGEMENTS: &str = "
 ## Arrangements
 
-These are the arrangements of the members that a rule of the lock service can choose: quorums,
-weights, trees, links, permits per node and the coordinator. The options are those of `doorway
+These are examples of the arrangements of the members that a rule of the lock service can choose and
+that the rows above do not have: quorums, weights, trees, links, permits per node and the
+coordinator. The options are those of `doorway
 check`; `--seats` is `permits_per_node` in a rule. The command has no trees that are made by hand,
 so these are written as in a rule, for the members a, b, c and so on.
 
@@ -142,24 +148,41 @@ hold here, because its flaw may need other quorums than those of these groups.
 
 ";
 
-/// Write the page about what was checked, with all algorithms or with only this one.
+/// Write the page about what was checked, with all algorithms or with only this one, and with all
+/// rows or with only those whose first cells contain this text.
 pub(crate) fn checked(
     out: &mut dyn Write,
     only: Option<&'static Entry>,
+    rows: Option<&str>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
-    let entries = only.map_or(ALL, std::slice::from_ref);
+    let chosen = Chosen { entries: only.map_or(ALL, std::slice::from_ref), rows, interrupt };
     out.write_all(CHECKED.as_bytes())?;
-    table(out, entries, interrupt, census::plan)?;
+    table(out, chosen, census::plan)?;
     out.write_all(ARRANGEMENTS.as_bytes())?;
-    arrangements(out, entries, interrupt)?;
+    arrangements(out, chosen)?;
     out.write_all(HISTORIES.as_bytes())?;
     heading(out, &["algorithm", "nodes", "each asks", "fences", "order", "price"])?;
-    for entry in entries.iter().filter(|entry| entry.info.refuted.is_none()) {
-        histories(out, AnyAlgorithm::from(entry), interrupt)?;
+    for entry in chosen.entries.iter().filter(|entry| entry.info.refuted.is_none()) {
+        histories(out, AnyAlgorithm::from(entry), chosen)?;
     }
     out.write_all(WITHDRAWALS.as_bytes())?;
-    table(out, entries, interrupt, census::withdrawals)
+    table(out, chosen, census::withdrawals)
+}
+
+/// The rows that are to be written.
+#[derive(Clone, Copy)]
+struct Chosen<'a> {
+    entries: &'a [Entry],
+    rows: Option<&'a str>,
+    interrupt: &'a Interrupt,
+}
+
+impl Chosen<'_> {
+    /// Is the row with these first cells to be written?
+    fn has(self, head: &[String]) -> bool {
+        self.rows.is_none_or(|text| head.join(" | ").contains(text))
+    }
 }
 
 const COLUMNS: [&str; 16] = [
@@ -184,26 +207,22 @@ const COLUMNS: [&str; 16] = [
 /// Write a table with the rows that `plan` has for each of these algorithms.
 fn table(
     out: &mut dyn Write,
-    entries: &[Entry],
-    interrupt: &Interrupt,
+    chosen: Chosen<'_>,
     plan: fn(&Info) -> Vec<Vec<Attempt>>,
 ) -> anyhow::Result<()> {
     heading(out, &COLUMNS)?;
-    for entry in entries {
+    for entry in chosen.entries {
         let (info, algorithm) = (&entry.info, AnyAlgorithm::from(entry));
-        let mut open = false;
-        for attempts in plan(info) {
+        let plan = plan(info);
+        let is_chosen = |attempt: &Attempt| chosen.has(&census::head(info, attempt));
+        for attempts in plan.iter().filter(|attempts| attempts.iter().any(is_chosen)) {
             for attempt in attempts {
-                if attempt.is_beyond_four() && open {
-                    continue;
-                }
-                let Ok(case) = attempt.case(algorithm, most(info, &attempt)) else { continue };
-                let checked = check(case, interrupt)?;
-                line(out, &row(info, &attempt, &checked))?;
-                if checked.report.verdict != Verdict::NotExhausted {
+                let Ok(case) = attempt.case(algorithm, most(info, attempt)) else { continue };
+                let checked = check(case, chosen.interrupt)?;
+                line(out, &row(info, attempt, &checked))?;
+                if checked.outcome.report.verdict != Verdict::NotExhausted {
                     break;
                 }
-                open |= attempt.times == FOREVER;
             }
         }
     }
@@ -212,35 +231,30 @@ fn table(
 
 /// The limit on the worlds of a group.
 fn most(info: &Info, attempt: &Attempt) -> u64 {
-    match (attempt.times, attempt.size) {
-        (FOREVER, _) if census::why_endless(info, attempt).is_some() => MOST_ENDLESS,
-        (FOREVER, ..=3) => MOST_SETTLED,
-        (FOREVER, _) => MOST_SETTLED_OF_FOUR,
+    match attempt.times {
+        FOREVER if census::why_endless(info, attempt).is_some() => MOST_ENDLESS,
+        FOREVER => check_args::MOST_WORLDS,
         _ => MOST_WORLDS,
     }
 }
 
 /// Write the table of arrangements.
-fn arrangements(
-    out: &mut dyn Write,
-    entries: &[Entry],
-    interrupt: &Interrupt,
-) -> anyhow::Result<()> {
+fn arrangements(out: &mut dyn Write, chosen: Chosen<'_>) -> anyhow::Result<()> {
     let mut columns = COLUMNS.to_vec();
     columns.insert(1, "arrangement");
     heading(out, &columns)?;
     for arranged in census::arrangements() {
-        let entry = entries.iter().find(|entry| entry.info.name == arranged.algorithm);
+        let mut entries = chosen.entries.iter();
+        let entry = entries.find(|entry| entry.info.name == arranged.algorithm);
         let Some(Entry { info, .. }) = entry else { continue };
-        for attempt in &arranged.attempts {
-            let Ok(case) = arranged.case(attempt, most(info, attempt)) else { continue };
-            let checked = check(case, interrupt)?;
-            let mut cells = row(info, attempt, &checked);
+        let with_title = |mut cells: Vec<String>| {
             cells.insert(1, format!("`{}`", arranged.title));
-            line(out, &cells)?;
-            if checked.report.verdict != Verdict::NotExhausted {
-                break;
-            }
+            cells
+        };
+        let attempt = &arranged.attempt;
+        if chosen.has(&with_title(census::head(info, attempt).to_vec())) {
+            let checked = check(arranged.case(most(info, attempt))?, chosen.interrupt)?;
+            line(out, &with_title(row(info, attempt, &checked)))?;
         }
     }
     Ok(())
@@ -249,13 +263,15 @@ fn arrangements(
 fn histories(
     out: &mut dyn Write,
     algorithm: AnyAlgorithm,
-    interrupt: &Interrupt,
+    chosen: Chosen<'_>,
 ) -> anyhow::Result<()> {
+    let info = algorithm.info();
     let mut rows: Vec<(Attempt, Vec<String>)> = Vec::new();
-    for (history, attempt) in census::histories() {
+    let all = census::histories();
+    for (history, attempt) in all.filter(|(_, attempt)| chosen.has(&census::head(info, attempt))) {
         let Ok(case) = attempt.case(algorithm, MOST_WITH_HISTORY) else { continue };
-        let checked = check(Case { history: Some(history), ..case }, interrupt)?;
-        let verdict = match &checked.report.verdict {
+        let checked = check(Case { history: Some(history), ..case }, chosen.interrupt)?;
+        let verdict = match &checked.outcome.report.verdict {
             Verdict::Holds => "holds".to_owned(),
             Verdict::NotExhausted => "not exhausted".to_owned(),
             Verdict::Unconfirmed { .. } => "unconfirmed".to_owned(),
@@ -267,19 +283,37 @@ fn histories(
         }
     }
     for (attempt, verdicts) in rows {
-        let head =
-            [format!("`{}`", algorithm.info().name), attempt.size.to_string(), attempt.requests()];
-        line(out, &head.into_iter().chain(verdicts).collect::<Vec<_>>())?;
+        let head = census::head(info, &attempt).into_iter();
+        line(out, &head.chain(verdicts).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
+/// The result of a check, and its limit on the number of worlds.
+struct CheckedRow {
+    outcome: CheckOutcome,
+    most: u64,
+}
+
+impl CheckedRow {
+    /// The limit that the check has reached, in words; empty if it reached none.
+    fn limit(&self) -> String {
+        match self.outcome.stop {
+            None | Some(Stop::Person) => String::new(),
+            Some(Stop::Memory) => format!("{GIGABYTES} GB"),
+            Some(Stop::Time) => format!("{MINUTES} min"),
+            Some(Stop::Worlds) => format!("{} worlds", grouped(self.most)),
+        }
+    }
+}
+
 /// Run a check. If Ctrl-C ends it, the page ends too.
-fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<checking::CheckOutcome> {
+fn check(case: Case, interrupt: &Interrupt) -> anyhow::Result<CheckedRow> {
     let case = Case { threads: checking::cores(), ..case };
-    let checked = checking::check(&case, GIGABYTES, interrupt);
+    let budget = Budget { gigabytes: GIGABYTES, minutes: Some(MINUTES) };
+    let outcome = checking::check(&case, budget, interrupt);
     ensure_going(interrupt)?;
-    Ok(checked)
+    Ok(CheckedRow { outcome, most: case.limit })
 }
 
 fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
@@ -287,9 +321,10 @@ fn ensure_going(interrupt: &Interrupt) -> Result<(), NotExhausted> {
     if interrupt.is_raised() { Err(stopped()) } else { Ok(()) }
 }
 
-fn row(info: &Info, attempt: &Attempt, checked: &checking::CheckOutcome) -> Vec<String> {
-    let counts = census::counts(info, attempt, &checked.report, checked.seconds);
-    census::cells(info, attempt, &checked.report).into_iter().chain(counts).collect()
+fn row(info: &Info, attempt: &Attempt, checked: &CheckedRow) -> Vec<String> {
+    let CheckOutcome { report, seconds, .. } = &checked.outcome;
+    let counts = census::counts(info, attempt, report, *seconds, &checked.limit());
+    census::cells(info, attempt, report).into_iter().chain(counts).collect()
 }
 
 /// Write the page about what each algorithm assumes.
@@ -353,20 +388,59 @@ fn line(out: &mut dyn Write, cells: &[String]) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    /// The page of one algorithm in which only these rows are made.
+    fn rows_of(name: &str, rows: &str) -> Vec<String> {
+        let entry = ALL.iter().find(|entry| entry.info.name == name);
+        let mut page = Vec::new();
+        checked(&mut page, entry, Some(rows), &Interrupt::default()).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let rows = page.lines().filter(|line| line.starts_with(&format!("| `{name}` |")));
+        rows.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn single_rows_can_be_made() {
+        let rows = rows_of("central", "`central` | 3 | for ever");
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert!(rows[0].starts_with("| `central` | 3 | for ever | unordered | holds "), "{rows:?}");
+        let rows = rows_of("central", "coordinator: node 2");
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        assert!(rows[0].contains("` | 4 | for ever | unordered | holds "), "{rows:?}");
+        assert_eq!(rows_of("central", "central` | 2 | twice").len(), 1); // With a history.
+    }
+
+    /// Where quorums are, five nodes can have fewer worlds than four.
+    #[test]
+    fn five_nodes_that_ask_for_ever_are_always_tried() {
+        for entry in ALL {
+            let asked = |attempt: &Attempt| (attempt.size, attempt.times) == (5, FOREVER);
+            let plan = census::plan(&entry.info);
+            assert!(plan.iter().flatten().any(asked), "{}", entry.info.name);
+        }
+        assert_eq!(rows_of("maekawa-printed", "5 | for ever").len(), 1);
+    }
+
+    #[test]
+    fn a_row_names_the_limit_that_was_reached() {
+        let entry = &ALL[1];
+        let case = Attempt::case(&census::plan(&entry.info)[1][0], AnyAlgorithm::from(entry), 900);
+        let checked = check(case.unwrap(), &Interrupt::default()).unwrap();
+        let cells = row(&entry.info, &census::plan(&entry.info)[1][0], &checked);
+        assert_eq!(cells.last().unwrap(), "more than 900 worlds", "{cells:?}");
+    }
+
     #[test]
     fn the_page_names_the_limits() {
         let text = CHECKED.replace('\n', " ");
         let millions = |worlds: u64| format!("{} million", worlds / 1_000_000);
         for part in [
-            format!("is {GIGABYTES} GB of memory"),
-            format!("{} if nodes stop asking", millions(MOST_WORLDS)),
-            format!("{} if up to three nodes ask for ever", millions(MOST_SETTLED)),
-            format!("{} if more do", millions(MOST_SETTLED_OF_FOUR)),
-            "500,000 if there are infinitely many worlds or if nodes record a history".to_owned(),
+            format!("may take {GIGABYTES} GB of memory and twenty minutes"),
+            format!("If nodes stop asking, it also stops after {}", millions(MOST_WORLDS)),
+            "infinitely many worlds or if nodes record a history, after 500,000".to_owned(),
         ] {
             assert!(text.contains(&part), "{part}");
         }
-        assert_eq!([MOST_ENDLESS, MOST_WITH_HISTORY], [500_000; 2]);
+        assert_eq!((MINUTES, MOST_ENDLESS, MOST_WITH_HISTORY), (20, 500_000, 500_000));
         let page = include_str!("../../../docs/checked.md");
         assert!([CHECKED, ARRANGEMENTS, HISTORIES, WITHDRAWALS].iter().all(|it| page.contains(it)));
     }

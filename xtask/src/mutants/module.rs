@@ -52,8 +52,7 @@ impl<'a> Module<'a> {
 
     /// A hash of its code without comments.
     pub(crate) fn code_fingerprint(&self) -> String {
-        let lines = self.texts().flat_map(str::lines).map(str::trim);
-        hash(lines.filter(|line| !line.starts_with("//")))
+        code_hash(self.texts())
     }
 
     /// The modules of the program `checks` that mention it.
@@ -64,6 +63,12 @@ impl<'a> Module<'a> {
         modules.dedup();
         modules
     }
+}
+
+/// A hash of code without comments.
+pub(crate) fn code_hash<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let lines = texts.flat_map(str::lines).map(str::trim);
+    hash(lines.filter(|line| !line.starts_with("//")))
 }
 
 /// FNV-1a.

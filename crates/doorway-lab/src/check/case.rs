@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use doorway_core::{Channel, Fault, Group, Mode, Start};
 
-use super::{Check, Judge, KeptError, KeptSearch, Progress, Report, SearchTargets};
+use super::{Check, Judge, KeptError, Progress, Report, SearchTargets, resume};
 use crate::erased::AnyAlgorithm;
 use crate::watch::{Charges, Fences, Order, charge, fence, order};
 use crate::{Choice, Limits, Victims, Violation, World, script};
@@ -142,7 +142,7 @@ impl Case {
         file: &Path,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Report, KeptError> {
-        self.check(&self.world()).run_from(Some(&KeptSearch::new(file, self)), watch)
+        self.check(&self.world()).run_from(Some(&resume::kept(file, self)), watch)
     }
 
     fn check<'a>(&self, world: &'a World) -> Check<'a> {

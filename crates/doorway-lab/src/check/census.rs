@@ -1,6 +1,7 @@
 //! Which groups of each algorithm are checked for the table of docs/checked.md: the largest that
 //! can be exhausted.
 
+use doorway_core::algorithms::ALL;
 use doorway_core::tree::{Tree, TreeShape};
 use doorway_core::{
     Channel, Graph, Group, GroupError, Info, Mode, Needs, NodeId, Shape, Wiring, quorums,
@@ -77,11 +78,6 @@ impl Attempt {
         info.group(self.size, &shape)
     }
 
-    /// Whether this is a group of more than four nodes that ask for ever.
-    pub fn is_beyond_four(&self) -> bool {
-        self.times == FOREVER && self.size > 4
-    }
-
     /// Which nodes make how many requests, in words.
     pub fn requests(&self) -> String {
         let times = match self.times {
@@ -102,9 +98,8 @@ impl Attempt {
     }
 }
 
-/// The rows of the table. Each row lists attempts from the largest to the smallest, and the first
-/// one that can be exhausted is shown, with those before it. Five nodes that ask for ever are tried
-/// only if four could be exhausted.
+/// The rows of the table, in the order of the number of nodes. Each row lists attempts from the
+/// largest to the smallest, and the first one that can be exhausted is shown, with those before it.
 pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
     let mut rows = vec![
         vec![Attempt::all(2, FOREVER)],
@@ -133,6 +128,7 @@ pub fn plan(info: &Info) -> Vec<Vec<Attempt>> {
         rows.push(vec![reading(3, 3), reading(3, 2)]);
         rows.push(vec![reading(4, 1)]);
     }
+    rows.sort_by_key(|row| row[0].size);
     rows
 }
 
@@ -150,15 +146,15 @@ pub fn withdrawals(info: &Info) -> Vec<Vec<Attempt>> {
     rows.map(|row| row.into_iter().map(withdrawing).collect()).collect()
 }
 
-/// An arrangement of the members, and the groups in which it is checked, the largest first.
+/// An arrangement of the members, and the group in which it is checked.
 #[derive(Clone, Debug)]
 pub struct CheckedArrangement {
     /// The name of the algorithm.
     pub algorithm: &'static str,
     /// The arrangement as options of the command, or in words.
     pub title: &'static str,
-    /// The groups.
-    pub attempts: Vec<Attempt>,
+    /// The group.
+    pub attempt: Attempt,
     shape: Shape,
     coordinator: Option<NodeId>,
     /// The parents in a tree that is made by hand; the root is its own parent.
@@ -166,20 +162,15 @@ pub struct CheckedArrangement {
 }
 
 impl CheckedArrangement {
-    fn new(algorithm: &'static str, title: &'static str, shape: Shape) -> Self {
-        let attempts = vec![Attempt::all(4, FOREVER)];
-        Self { algorithm, title, attempts, shape, coordinator: None, parents: None }
+    fn new(algorithm: &'static str, title: &'static str, attempt: Attempt, shape: Shape) -> Self {
+        Self { algorithm, title, attempt, shape, coordinator: None, parents: None }
     }
 
-    fn tried(self, attempts: &[Attempt]) -> Self {
-        Self { attempts: attempts.to_vec(), ..self }
-    }
-
-    /// The case of one of the groups, whose search stops after `limit` worlds.
-    pub fn case(&self, attempt: &Attempt, limit: u64) -> Result<Case, GroupError> {
+    /// The case of the group, whose search stops after `limit` worlds.
+    pub fn case(&self, limit: u64) -> Result<Case, GroupError> {
         let found = AnyAlgorithm::named(self.algorithm);
         let algorithm = found.ok_or_else(|| GroupError::new("no such algorithm"))?;
-        let mut group = algorithm.info().group(attempt.size, &self.shape)?;
+        let mut group = algorithm.info().group(self.attempt.size, &self.shape)?;
         if let Some(coordinator) = self.coordinator {
             group = group.with_coordinator(coordinator)?;
         }
@@ -194,95 +185,123 @@ impl CheckedArrangement {
                 group = group.with_wiring(Wiring::Tree);
             }
         }
-        Ok(attempt.case_of(algorithm, group, limit))
+        Ok(self.attempt.case_of(algorithm, group, limit))
     }
 }
 
-/// Every arrangement that a rule of the lock service can choose.
+/// Examples of every kind of arrangement that a rule of the lock service can choose and that the
+/// groups of [`plan`] do not have. They are in the order of the list of algorithms, and those of an
+/// algorithm in the order of the number of nodes.
 pub fn arrangements() -> Vec<CheckedArrangement> {
-    let asking = |title: &'static str, weights: Option<Vec<u32>>| {
-        let plan = title.split(' ').nth(1).unwrap_or_default().parse();
-        let quorums = Some(plan.expect("the title names quorums"));
-        let shape = Shape { quorums, weights, ..Shape::default() };
-        CheckedArrangement::new("maekawa", title, shape).tried(&[Attempt::all(4, 1)])
-    };
-    let quorums = |title| asking(title, None);
-    let voting = |title, weights: &[u32]| {
-        let shape = Shape { weights: Some(weights.to_vec()), ..Shape::default() };
-        let sizes = [Attempt::all(3, 1)];
-        CheckedArrangement::new("weighted-majority", title, shape).tried(&sizes)
-    };
-    let treed = |algorithm, title, tree| {
-        let wiring = (algorithm != "raymond-tree").then_some(Wiring::Tree);
-        CheckedArrangement::new(
-            algorithm,
-            title,
-            Shape { tree: Some(tree), wiring, ..Shape::default() },
-        )
-    };
-    let wired = |algorithm, title, wiring| {
-        CheckedArrangement::new(
-            algorithm,
-            title,
-            Shape { wiring: Some(wiring), ..Shape::default() },
-        )
-    };
-    let seated = |title, seats| {
-        let shape = Shape { permits: Some(3), seats: Some(seats), ..Shape::default() };
-        let sizes = [Attempt::all(3, 1)];
-        CheckedArrangement::new("raymond-k", title, shape).tried(&sizes)
-    };
-    let six = [Attempt::some(6, 0, 3)];
-    let mut all = vec![
-        quorums("--quorums projective-plane").tried(&[Attempt::some(7, 1, 4)]),
-        quorums("--quorums degenerate-plane"),
-        quorums("--quorums grid"),
-        quorums("--quorums triangle").tried(&six),
-        quorums("--quorums triangle:1").tried(&six),
-        quorums("--quorums triangle:2").tried(&six),
-        quorums("--quorums cyclic"),
-        quorums("--quorums majority"),
-        quorums("--quorums weighted"),
-        asking("--quorums weighted --weights 3,1,1,1", Some(vec![3, 1, 1, 1])),
-        quorums("--quorums 1,2;2,3;1,2,3;2,4"),
-        voting("--weights 0,1,2", &[0, 1, 2]),
-        voting("--weights 3,1,1", &[3, 1, 1]),
-    ];
-    for (tree, on_a_tree, title) in [
-        (TreeShape::Chain, "--topology tree --tree chain", "--tree chain"),
-        (TreeShape::Star, "--topology tree --tree star", "--tree star"),
-        (TreeShape::Balanced(3), "--topology tree --tree balanced:3", "--tree balanced:3"),
-    ] {
-        all.push(treed("raymond-tree", title, tree).tried(&[Attempt::all(5, FOREVER)]));
-        all.push(treed("suzuki-kasami", on_a_tree, tree));
-        all.push(treed("raymond-echo", on_a_tree, tree));
-    }
-    all.extend(trees_by_hand());
-    for (title, wiring) in [("--topology mesh", Wiring::Mesh), ("--topology ring", Wiring::Ring)] {
-        all.push(wired("suzuki-kasami", title, wiring));
-        all.push(wired("raymond-echo", title, wiring));
-    }
-    all.push(seated("--permits 3 --seats 1", 1));
-    all.push(seated("--permits 3 --seats 2", 2));
-    let central = CheckedArrangement::new("central", "coordinator: node 2", Shape::default());
+    let mut all: Vec<_> = [on_quorums(), on_votes(), on_trees(), on_links(), with_seats()].concat();
+    let (four, shape) = (Attempt::all(4, FOREVER), Shape::default());
+    let central = CheckedArrangement::new("central", "coordinator: node 2", four, shape);
     all.push(CheckedArrangement { coordinator: Some(NodeId(1)), ..central });
+    let place = |name| ALL.iter().position(|entry| entry.info.name == name);
+    all.sort_by_key(|arranged| (place(arranged.algorithm), arranged.attempt.size));
     all
 }
 
-/// Trees that no option of the command makes.
-fn trees_by_hand() -> Vec<CheckedArrangement> {
-    let made = |algorithm, title, parents: &[u32]| {
-        let parents: Vec<NodeId> = parents.iter().copied().map(NodeId).collect();
-        let attempt = Attempt::all(parents.len(), FOREVER);
+fn on_quorums() -> Vec<CheckedArrangement> {
+    let made = |algorithm, title: &'static str, attempt, weights: Option<&[u32]>| {
+        let plan = title.split(' ').nth(1).unwrap_or_default().parse();
+        let quorums = Some(plan.expect("the title names quorums"));
+        let shape = Shape { quorums, weights: weights.map(<[u32]>::to_vec), ..Shape::default() };
+        CheckedArrangement::new(algorithm, title, attempt, shape)
+    };
+    let by_hand = "--quorums 1,2;2,3;1,2,3;2,4";
+    let weighted = "--quorums weighted --weights 3,2,2,1";
+    let once = Attempt::all(4, 1);
+    let three_of_six = Attempt::some(6, 0, 3);
+    // A triangle has other quorums in the second turn than in the first.
+    let twice = Attempt { times: 2, ..Attempt::some(6, 0, 2) };
+    let mut all = vec![
+        made("maekawa", "--quorums degenerate-plane", once, None),
+        made("maekawa", "--quorums weighted", once, None),
+        made("maekawa", weighted, once, Some(&[3, 2, 2, 1])),
+        made("maekawa", "--quorums cyclic", three_of_six, None),
+        made("maekawa", "--quorums majority", three_of_six, None),
+        made("maekawa", "--quorums triangle", twice, None),
+        made("maekawa", "--quorums triangle:1", twice, None),
+        made("maekawa", "--quorums triangle:2", twice, None),
+    ];
+    for algorithm in
+        ["maekawa", "maekawa-eager", "maekawa-unordered", "maekawa-sequential", "maekawa-cyclic"]
+    {
+        all.push(made(algorithm, "--quorums grid", once, None));
+        all.push(made(algorithm, by_hand, once, None));
+    }
+    all
+}
+
+fn on_votes() -> Vec<CheckedArrangement> {
+    let made = |title, weights: &[u32]| {
+        let shape = Shape { weights: Some(weights.to_vec()), ..Shape::default() };
+        CheckedArrangement::new("weighted-majority", title, Attempt::all(3, 1), shape)
+    };
+    vec![made("--weights 0,1,2", &[0, 1, 2]), made("--weights 3,1,1", &[3, 1, 1])]
+}
+
+fn on_trees() -> Vec<CheckedArrangement> {
+    let made = |algorithm, title, attempt, tree| {
         let wiring = (algorithm != "raymond-tree").then_some(Wiring::Tree);
-        let shape = Shape { wiring, ..Shape::default() };
-        let made = CheckedArrangement::new(algorithm, title, shape).tried(&[attempt]);
+        let shape = Shape { tree, wiring, ..Shape::default() };
+        CheckedArrangement::new(algorithm, title, attempt, shape)
+    };
+    let forever = |size| Attempt::all(size, FOREVER);
+    let mut all = Vec::new();
+    for (tree, on_a_tree, title) in [
+        (TreeShape::Chain, "--topology tree --tree chain", "--tree chain"),
+        (TreeShape::Star, "--topology tree --tree star", "--tree star"),
+    ] {
+        all.push(made("raymond-tree", title, forever(5), Some(tree)));
+        all.push(made("suzuki-kasami", on_a_tree, forever(4), Some(tree)));
+        all.push(made("raymond-echo", on_a_tree, forever(4), Some(tree)));
+    }
+    // With four nodes, three children for each node would be the star, and with five the tree that
+    // `raymond-tree` has by default.
+    let (title, on_a_tree) = ("--tree balanced:3", "--topology tree --tree balanced:3");
+    let tree = Some(TreeShape::Balanced(3));
+    all.push(made("raymond-tree", title, forever(6), tree));
+    all.push(made("suzuki-kasami", on_a_tree, Attempt::some(5, 2, 3), tree));
+    all.push(made("raymond-echo", on_a_tree, forever(5), tree));
+    // Trees that no option of the command makes.
+    let by_hand = |algorithm, title, attempt, parents: &[u32]| {
+        let parents = parents.iter().copied().map(NodeId).collect();
+        let made = made(algorithm, title, attempt, None);
         CheckedArrangement { parents: Some(parents), ..made }
     };
+    all.extend([
+        by_hand("raymond-tree", "tree: b=a, c=b, d=b, e=c, f=d", forever(6), &[0, 0, 1, 1, 2, 3]),
+        by_hand(
+            "suzuki-kasami",
+            "topology: tree, tree: b=a, c=b, d=b, e=c, f=d",
+            Attempt::some(6, 2, 3),
+            &[0, 0, 1, 1, 2, 3],
+        ),
+        by_hand("raymond-echo", "topology: tree, tree: b=a, c=b, d=b", forever(4), &[0, 0, 1, 1]),
+    ]);
+    all
+}
+
+/// Links that are not those of the default.
+fn on_links() -> Vec<CheckedArrangement> {
+    let made = |algorithm, title, wiring| {
+        let shape = Shape { wiring: Some(wiring), ..Shape::default() };
+        CheckedArrangement::new(algorithm, title, Attempt::all(4, FOREVER), shape)
+    };
     vec![
-        made("raymond-tree", "tree: b=a, c=b, d=b, e=a", &[0, 0, 1, 1, 0]),
-        made("raymond-echo", "topology: tree, tree: b=a, c=b, d=b", &[0, 0, 1, 1]),
+        made("suzuki-kasami", "--topology ring", Wiring::Ring),
+        made("raymond-echo", "--topology mesh", Wiring::Mesh),
     ]
+}
+
+fn with_seats() -> Vec<CheckedArrangement> {
+    let made = |title, seats| {
+        let shape = Shape { permits: Some(3), seats: Some(seats), ..Shape::default() };
+        CheckedArrangement::new("raymond-k", title, Attempt::all(3, 1), shape)
+    };
+    vec![made("--permits 3 --seats 1", 1), made("--permits 3 --seats 2", 2)]
 }
 
 /// The properties that need a history, with the groups in which they are checked.
@@ -291,9 +310,10 @@ pub fn histories() -> impl Iterator<Item = (History, Attempt)> {
     History::ALL.into_iter().flat_map(move |(_, what)| groups.map(|group| (what, group)))
 }
 
-/// Why nodes that ask for ever lead to infinitely many worlds: the number that grows.
+/// Why nodes that ask for ever lead to infinitely many settled worlds: the number that grows.
 ///
-/// Everywhere else the settled worlds are finitely many.
+/// `None` does not mean that the settled worlds are finitely many. It means that no number is known
+/// to grow, which is proof only where the search has visited them all.
 pub fn why_endless(info: &Info, attempt: &Attempt) -> Option<&'static str> {
     const ENTERS: &str = "infinitely many: a node enters without the answer of a slow node, so the \
                           messages in the channel to that node grow in number";
@@ -327,14 +347,21 @@ pub fn why_endless_after_one_pass(name: &str, size: usize) -> Option<&'static st
     )
 }
 
-/// The counts at the end of a row, and why the search did not end, if it did not.
-pub fn counts(info: &Info, attempt: &Attempt, report: &Report, seconds: f64) -> Vec<String> {
+/// The counts at the end of a row, and why the search did not end, if it did not: because of
+/// infinitely many worlds, or because there is more than this limit.
+pub fn counts(
+    info: &Info,
+    attempt: &Attempt,
+    report: &Report,
+    seconds: f64,
+    limit: &str,
+) -> Vec<String> {
     let progress = report.progress;
     let why = match (&report.verdict, why_endless(info, attempt)) {
-        (Verdict::Holds | Verdict::Violated { .. }, _) => "",
-        (Verdict::Unconfirmed { .. }, _) => "`settle` is wrong",
-        (Verdict::NotExhausted, Some(why)) => why,
-        (Verdict::NotExhausted, None) => "finitely many, but more than the limit",
+        (Verdict::Holds | Verdict::Violated { .. }, _) => String::new(),
+        (Verdict::Unconfirmed { .. }, _) => "`settle` is wrong".to_owned(),
+        (Verdict::NotExhausted, Some(why)) => why.to_owned(),
+        (Verdict::NotExhausted, None) => format!("more than {limit}"),
     };
     vec![
         grouped(progress.states),
@@ -342,8 +369,13 @@ pub fn counts(info: &Info, attempt: &Attempt, report: &Report, seconds: f64) -> 
         progress.depth.to_string(),
         format!("{seconds:.2}"),
         format!("{:.1}", progress.bytes as f64 / 1e6),
-        why.to_owned(),
+        why,
     ]
+}
+
+/// The first cells of a row: the algorithm, the number of nodes, and what they ask.
+pub fn head(info: &Info, attempt: &Attempt) -> [String; 3] {
+    [format!("`{}`", info.name), attempt.size.to_string(), attempt.requests()]
 }
 
 /// A row of the table up to its counts: which group was checked, what is known about each property,
@@ -367,7 +399,6 @@ pub fn cells(info: &Info, attempt: &Attempt, report: &Report) -> Vec<String> {
     let messages = report.waiting.and_then(|waiting| waiting.messages).map(|(least, most)| {
         if least == most { least.to_string() } else { format!("{least} to {most}") }
     });
-    let head = [format!("`{}`", info.name), attempt.size.to_string(), attempt.requests()];
-    let head = head.into_iter().chain([channel.to_owned()]);
+    let head = head(info, attempt).into_iter().chain([channel.to_owned()]);
     head.chain(known).chain([overtaken, messages].map(Option::unwrap_or_default)).collect()
 }

@@ -34,14 +34,13 @@ use doorway_core::{NodeId, Phase};
 pub use doorway_search::{
     ClientEvent, End, KeptError, Model, Progress, Scope, Successors, Tag, search,
 };
-use doorway_search::{Lasso, Search, fair_round};
+use doorway_search::{KeptSearch, Lasso, Search, fair_round};
 
 pub use case::{Case, History, Property};
 pub use codec::Judge;
 use codec::WorldCodec;
 pub use pack::SearchTargets;
 use pack::{MAX_FAULTS, PackedModel};
-use resume::KeptSearch;
 pub use round::starved_by;
 
 use crate::{Choice, FOREVER, Violation, World};

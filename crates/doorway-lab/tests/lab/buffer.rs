@@ -92,6 +92,8 @@ fn the_naive_way_for_several_producers_is_refuted() {
             Some(EventKind::Violate(_))
         ));
     }
+    // As the variant says of itself.
+    assert_eq!(Variant::Naive.refuted().map(|it| it.check), Some("-n 2 --capacity 1"));
     // With a single producer there is nothing to add up.
     holds(&Buffer { producers: 1, ..Buffer::new(Variant::Naive) });
 }

@@ -342,6 +342,34 @@ fn more_states_than_the_limit_are_not_exhausted() {
 }
 
 #[test]
+fn an_exploration_tells_its_progress_and_can_be_stopped() {
+    let web = &Web { wrong: None, goal: SIZE };
+    let all = explore(web, u64::MAX);
+    for threads in [1, 3] {
+        let mut told = Vec::new();
+        let report = explore_watched(web, u64::MAX, threads, &mut |progress| {
+            told.push(*progress);
+            true
+        });
+        assert_eq!(report, all);
+        assert!(told.windows(2).all(|two| two[0].states <= two[1].states), "{told:?}");
+        let last = told.last().expect("it was told");
+        assert_eq!(
+            (last.states, last.steps, last.depth as usize),
+            (all.states, all.steps, all.depth)
+        );
+        assert!(last.bytes >= all.states * 12, "{last:?}");
+        let mut rounds = 0;
+        let stopped = explore_watched(web, u64::MAX, threads, &mut |_| {
+            rounds += 1;
+            rounds < 3
+        });
+        assert_eq!((stopped.outcome, rounds), (Outcome::NotExhausted, 3));
+        assert!(stopped.states < all.states, "{}", stopped.states);
+    }
+}
+
+#[test]
 fn the_first_state_is_checked() {
     let report = explore(&Web { wrong: Some(1), goal: 1 }, 100);
     assert_eq!((report.outcome, report.states, report.steps), (Outcome::Violated(1, vec![]), 1, 0));

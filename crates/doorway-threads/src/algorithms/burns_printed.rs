@@ -58,6 +58,7 @@ impl Algorithm for BurnsPrinted {
         registers: "n bits, 1 shared number",
         fences: "b",
         claims: Claims::DEADLOCK_FREE,
+        refuted_from: Some(4),
         ..Info::LOCK
     };
     const SHARED: &'static [RegisterArray] = SHARED;

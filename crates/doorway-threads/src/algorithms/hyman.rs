@@ -52,6 +52,7 @@ impl Algorithm for Hyman {
         most: 2,
         registers: "2 bits, 1 shared bit",
         claims: Claims::LOCKOUT_FREE,
+        refuted_from: Some(2),
         ..Info::LOCK
     };
     const SHARED: &'static [RegisterArray] = SHARED;

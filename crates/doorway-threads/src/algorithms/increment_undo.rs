@@ -54,6 +54,7 @@ impl Algorithm for IncrementUndo {
         primitive: Primitive::Add,
         // What one would expect, and what is refuted.
         claims: Claims::DEADLOCK_FREE,
+        refuted_from: Some(2),
         ..Info::LOCK
     };
     const SHARED: &'static [RegisterArray] = SHARED;

@@ -15,11 +15,13 @@ mod schedule;
 mod story;
 mod verdicts;
 
+use std::format;
+use std::path::Path;
 use std::string::String;
 use std::vec::Vec;
 
-pub use doorway_search::Progress;
-use doorway_search::{End, Scope, Search};
+use doorway_search::{End, KeptSearch, Scope, Search, fingerprint};
+pub use doorway_search::{KeptError, Progress};
 
 use crate::algorithms::{self, Task};
 use crate::{Algorithm, Bypass, Claims, Info, Withdraws, Word};
@@ -185,53 +187,95 @@ impl Check {
     /// Run the check, and tell `watch` the progress now and then. If it returns `false`, the check
     /// stops.
     pub fn run_watched(&self, watch: &mut dyn FnMut(&Progress) -> bool) -> Report {
-        assert!(self.fits(), "a state of {} processes does not fit", self.n);
-        let model = self.model();
-        let waiting = self.waiting && !self.rules.buffers;
-        let scope = Scope { limit: self.limit, threads: self.threads, record: waiting };
-        explore(&model, scope, self.rules.bound, watch)
+        let model = self.fitting_model();
+        let mut search = Search::new(&model, self.scope());
+        let end = search.run(watch);
+        self.report(&model, &search, end)
+    }
+
+    /// Run the check, or go on with it. If it stops before its end, `file` keeps what is known, and
+    /// the next call with this check and this file goes on from there. The file is removed when the
+    /// check has ended. The first progress that `watch` gets is that of the earlier calls.
+    ///
+    /// # Panics
+    ///
+    /// If the check does not [fit](Self::fits).
+    pub fn resume(
+        &self,
+        file: &Path,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Report, KeptError> {
+        let model = self.fitting_model();
+        let file = KeptSearch::new(file, self.title());
+        let mut search = file.open(&model, self.scope())?;
+        // The search asks again after its first round, so that every run makes some progress.
+        let _ = watch(&search.progress());
+        let end = search.run(watch);
+        let report = self.report(&model, &search, end);
+        if report.exhausted {
+            // The report counts more than a file that stays.
+            drop(file.remove());
+        } else {
+            file.keep(&search)?;
+        }
+        Ok(report)
+    }
+
+    /// What is searched: a title that tells this check from all others, and the algorithm's code of
+    /// today from that of yesterday.
+    fn title(&self) -> String {
+        let Self { n, rules, program, .. } = self;
+        // Algorithms share code.
+        let source: Vec<&str> = algorithms::ALL.iter().map(|entry| entry.source).collect();
+        let (record, gives_up) = (self.scope().record, program.withdraw.is_some());
+        let version = env!("CARGO_PKG_VERSION");
+        let details = format!("{source:?} {n} {rules:?} {record} {gives_up} {version}");
+        let words: Vec<u32> = details.bytes().map(u32::from).collect();
+        format!("{}, {n} processes, case {:016x}", program.info.name, fingerprint(&words))
+    }
+
+    fn scope(&self) -> Scope {
+        let record = self.waiting && !self.rules.buffers;
+        Scope { limit: self.limit, threads: self.threads, record }
     }
 
     fn model(&self) -> ProcessModel<'_> {
         ProcessModel::new(self.program, self.n, &self.rules)
     }
-}
 
-/// Search every state of a model. If the steps are recorded, waiting is looked into.
-fn explore(
-    model: &ProcessModel<'_>,
-    scope: Scope,
-    bound: Option<usize>,
-    watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Report {
-    let waiting = scope.record;
-    let mut search = Search::new(model, scope);
-    let end = search.run(watch);
-    let mut report = Report {
-        progress: search.progress(),
-        exhausted: !matches!(end, End::Limit | End::Stopped),
-        bound,
-        exclusion: None,
-        deadlock_free: None,
-        lockout_free: None,
-        bypass: None,
-        fifo: None,
-        schedule: Vec::new(),
-        cycle: Vec::new(),
-        registers: model.registers(&model.first_row()),
-    };
-    match end {
-        End::Limit | End::Stopped => {}
-        End::Wrong(steps) => {
-            report.exclusion = Some(false);
-            report.schedule = schedule::schedule(model, &model.first_row(), &steps).0;
-        }
-        End::Exhausted => {
-            report.exclusion = Some(true);
-            if waiting {
-                verdicts::look_into_waiting(model, &search, &mut report);
+    fn fitting_model(&self) -> ProcessModel<'_> {
+        assert!(self.fits(), "a state of {} processes does not fit", self.n);
+        self.model()
+    }
+
+    /// What the end of a search says. If its steps are recorded, waiting is looked into.
+    fn report(&self, model: &ProcessModel<'_>, search: &Search<'_>, end: End) -> Report {
+        let mut report = Report {
+            progress: search.progress(),
+            exhausted: !matches!(end, End::Limit | End::Stopped),
+            bound: self.rules.bound,
+            exclusion: None,
+            deadlock_free: None,
+            lockout_free: None,
+            bypass: None,
+            fifo: None,
+            schedule: Vec::new(),
+            cycle: Vec::new(),
+            registers: model.registers(&model.first_row()),
+        };
+        match end {
+            End::Limit | End::Stopped => {}
+            End::Wrong(steps) => {
+                report.exclusion = Some(false);
+                report.schedule = schedule::schedule(model, &model.first_row(), &steps).0;
+            }
+            End::Exhausted => {
+                report.exclusion = Some(true);
+                if self.scope().record {
+                    verdicts::look_into_waiting(model, search, &mut report);
+                }
             }
         }
+        report
     }
-    report
 }

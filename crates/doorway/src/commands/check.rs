@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::print_json;
 use crate::browser::{self, OptionalPageArgs};
 use crate::check_args::{CaseArgs, parse_checked_size};
-use crate::checking::{self, Interrupt};
+use crate::checking::{self, Budget, Interrupt};
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
 use crate::finding::{Counterexample, Finding, Record};
@@ -91,9 +91,12 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 struct DocumentArgs {
     /// Check every algorithm at the largest sizes that fit into memory, and print the page
-    /// docs/checked.md; this takes about 80 minutes. With ALGORITHM, print only its rows
+    /// docs/checked.md; this takes hours. With ALGORITHM, print only its rows
     #[arg(long, conflicts_with_all = ["all", "nodes", "json", "CaseArgs", "ShapeArgs", "BeginArgs"])]
     table: bool,
+    /// With --table, print only the rows whose first columns contain TEXT, as in '5 | for ever'
+    #[arg(long, value_name = "TEXT", requires = "table")]
+    rows: Option<String>,
     /// Check every algorithm over both kinds of channels and with every fault, and print the page
     /// docs/assumptions.md; this takes about a minute
     #[arg(long, conflicts_with_all = ["all", "table", "nodes", "json", "CaseArgs", "ShapeArgs", "BeginArgs"])]
@@ -114,7 +117,8 @@ const NODES: usize = 3;
 /// Run the check. A violation is a failure, and so is a check that was not exhausted.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.pages.table {
-        return pages::checked(out, args.algorithm, &Interrupt::listen()?);
+        let rows = args.pages.rows.as_deref();
+        return pages::checked(out, args.algorithm, rows, &Interrupt::listen()?);
     }
     if args.pages.assumptions {
         return pages::assumed(out, &Interrupt::listen()?);
@@ -139,9 +143,10 @@ impl Args {
         let group = self.shape.group(&entry.info, self.size())?;
         let case = self.case.case(self.begin.algorithm(entry)?, group)?;
         self.ensure_finite(entry)?;
+        let budget = Budget::of_memory(self.case.memory);
         let checked = match &self.resume {
-            Some(file) => checking::resume(&case, file, self.case.memory, interrupt)?,
-            None => checking::check(&case, self.case.memory, interrupt),
+            Some(file) => checking::resume(&case, file, budget, interrupt)?,
+            None => checking::check(&case, budget, interrupt),
         };
         let arrangement = Arrangement::new(&self.shape, self.begin, self.size());
         Finding::new(&entry.info, case, self.case.acquires(), checked, arrangement)

@@ -90,7 +90,8 @@ struct Line {
 impl Line {
     fn new(story: &Story) -> Self {
         let kind = match story {
-            Story::Script(_) => "paper",
+            Story::Script(script) if script.follows_paper() => "paper",
+            Story::Script(_) => "extension",
             Story::Flaw(_) => "flaw",
         };
         Self { name: story.name(), algorithm: story.algorithm(), kind, about: story.about() }

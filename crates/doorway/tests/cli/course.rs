@@ -30,10 +30,10 @@ fn lecture() -> Vec<CommandExample> {
     all
 }
 
-/// The commands of the tables: in backquotes.
-fn tables() -> BTreeSet<&'static str> {
-    let rows = PAGE.lines().filter(|line| line.starts_with("| "));
-    let quoted = rows.flat_map(|line| line.split('`').skip(1).step_by(2));
+/// The commands of the tables and of the text: in backquotes, outside of blocks.
+fn quoted() -> BTreeSet<&'static str> {
+    let text = PAGE.split("```").step_by(2).flat_map(str::lines);
+    let quoted = text.flat_map(|line| line.split('`').skip(1).step_by(2));
     quoted.filter_map(|text| text.strip_prefix("doorway ")).collect()
 }
 
@@ -76,10 +76,12 @@ fn the_lecture_can_be_given_as_written() {
 }
 
 #[test]
-fn every_command_of_the_tables_works() {
+fn every_command_in_backquotes_works() {
     let folder = folder("course");
-    let commands: Vec<_> = tables().into_iter().collect();
+    let commands: Vec<_> = quoted().into_iter().collect();
     assert!(commands.len() >= 60, "{} commands", commands.len());
+    let of_text = commands.iter().any(|line| line.ends_with("--format itf"));
+    assert!(of_text, "commands outside of tables are run too");
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -222,6 +224,6 @@ fn every_section_and_every_slide_of_every_text_has_its_row() {
 #[test]
 fn the_page_names_what_newer_commands_show() {
     for what in ["ricart-agrawala-ring", "--begin one-pass", "threads check lock"] {
-        assert!(tables().iter().any(|command| command.contains(what)), "{what}");
+        assert!(quoted().iter().any(|command| command.contains(what)), "{what}");
     }
 }

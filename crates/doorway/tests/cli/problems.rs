@@ -26,7 +26,6 @@ fn checks_that_hold_say_so() {
         "buffer-token",
         "buffer-locked --capacity 1",
         "buffer-locked --capacity 1 --lock central",
-        "buffer-naive -n 1",
         "buffer-threads",
         "readers-writers -n 3",
         "ring-k-state",
@@ -41,6 +40,41 @@ fn checks_that_hold_say_so() {
     }
     let ring = json("problems check ring-three-state -n 5");
     assert_eq!(ring["facts"][1][1], "22 steps", "{ring}");
+}
+
+/// A refuted solution that holds at the size asked for says so in the first line.
+#[test]
+fn a_refuted_solution_that_holds_here_is_still_called_refuted() {
+    for command in ["buffer-naive -n 1", "buffer-naive --items 1 --capacity 2"] {
+        let text = answer(&format!("problems check {command}"));
+        let first = "buffer-naive: holds here, but it is refuted: it fails for 2 producers and 1 \
+                     place\n";
+        assert!(text.starts_with(first), "{text}");
+        assert!(text.contains("it fails"), "{text}");
+        let found = json(&format!("problems check {command}"));
+        assert_eq!(found["holds"], true, "{found}");
+        let refuted_by = found["refuted_by"].as_str().expect("a command");
+        failing(refuted_by.strip_prefix("doorway ").expect("of this program"), 1);
+    }
+    assert!(json("problems check buffer-split")["refuted_by"].is_null());
+    let (text, _) = failing("problems check buffer-naive", 1);
+    assert!(text.starts_with("buffer-naive: violated: "), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ctrl_c_ends_a_check_with_what_is_known() {
+    for command in [
+        "problems check buffer-split -n 6 --capacity 6 --limit 4000000000",
+        "problems check buffer-threads -n 8 --writers 3 --capacity 3 --limit 4000000000",
+    ] {
+        let text = crate::interrupted(command);
+        assert!(
+            text.lines().next().is_some_and(|line| line.ends_with(": not exhausted")),
+            "{text}"
+        );
+        assert!(text.contains("states") && text.contains("stopped by Ctrl-C"), "{text}");
+    }
 }
 
 /// A refuted solution fails with its shortest counterexample, and so does a pair that loses
@@ -63,6 +97,8 @@ fn the_longest_way_home_is_shown() {
     assert!(text.starts_with("The longest way home takes 6 steps."), "{text}");
     assert_eq!(text.lines().count(), 2 + 7, "{text}");
     assert!(text.ends_with("   1 privilege\n"), "{text}");
+    let text = answer("problems show ring-three-state -n 3");
+    assert!(text.starts_with("The longest way home takes 1 step."), "{text}");
     let way = json("problems show ring-k-state -n 5");
     let way = way.as_array().expect("an array");
     assert_eq!(way.len(), 25);

@@ -8,7 +8,12 @@ fn every_story_is_listed_and_can_be_played() {
     let all = all.as_array().expect("an array");
     assert_eq!(text.lines().count(), all.len() + 1);
     let kinds = |kind: &str| all.iter().filter(|story| story["kind"] == kind).count();
-    assert!(kinds("paper") >= 49 && kinds("flaw") >= 28, "{} stories", all.len());
+    assert!(kinds("paper") >= 45 && kinds("flaw") >= 28, "{} stories", all.len());
+    assert_eq!(kinds("paper") + kinds("extension") + kinds("flaw"), all.len());
+    let withdrawals = all.iter().filter(|it| it["name"].as_str().unwrap().ends_with("/withdraw"));
+    for story in withdrawals {
+        assert_eq!(story["kind"], "extension", "{story}");
+    }
     for story in all {
         let name = story["name"].as_str().expect("a name");
         assert!(text.lines().any(|line| line.starts_with(name)), "{name}");

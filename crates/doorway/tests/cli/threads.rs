@@ -199,6 +199,64 @@ fn a_check_that_gives_up_has_shown_nothing() {
     assert_eq!((&found["exclusion"], &found["schedule"]), (&Value::Null, &Value::Array(vec![])));
 }
 
+/// A check that stops at its limit goes on where it stopped, and finds what it would have found in
+/// one go.
+#[test]
+fn a_check_that_was_stopped_goes_on() {
+    for (number, line) in [
+        "threads check dijkstra -n 3",
+        "threads check burns-printed -n 4",
+        "threads check burns-printed -n 3 --memory tso",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = temporary(&format!("threads-{number}"));
+        let kept = format!("{line} --threads 1 --resume {file}");
+        for limit in [1000, 2000] {
+            let (text, _) = failing(&format!("{kept} --limit {limit}"), 3);
+            assert!(text.contains(&format!("The search is kept in {file}. ")), "{text}");
+        }
+        let without_measures = |output: std::process::Output| {
+            let mut finding = parsed(&String::from_utf8(output.stdout).expect("text"));
+            let all = finding.as_object_mut().expect("an object");
+            all.retain(|key, _| key != "seconds" && key != "memory_bytes");
+            (output.status.code(), finding)
+        };
+        let ended = without_measures(crate::output(&format!("{kept} --json")));
+        let at_once = without_measures(crate::output(&format!("{line} --threads 1 --json")));
+        assert_eq!(ended, at_once, "{line}");
+        assert!(!std::path::Path::new(&file).exists(), "{line}: the file is removed");
+    }
+    let file = temporary("threads-other");
+    failing(&format!("threads check dijkstra -n 3 --limit 1000 --resume {file}"), 3);
+    for other in ["dijkstra -n 4", "knuth -n 3", "dijkstra -n 3 --memory tso"] {
+        let refused = refusal(&format!("threads check {other} --resume {file}"));
+        assert!(refused.contains("it has another search: dijkstra, 3 processes"), "{refused}");
+    }
+}
+
+/// A refuted algorithm that holds for the processes asked for says so in the first line.
+#[test]
+fn a_refuted_algorithm_that_holds_here_is_still_called_refuted() {
+    for line in ["burns-printed", "burns-printed -n 3", "increment-undo --memory tso"] {
+        let fewest = if line.starts_with("burns") { 4 } else { 2 };
+        let text = answer(&format!("threads check {line}"));
+        let first = format!(
+            "holds here, but it is refuted: it fails for {fewest} processes: {}",
+            &line[..5]
+        );
+        assert!(text.starts_with(&first), "{text}");
+        assert!(text.contains("it fails"), "{text}");
+        let found = json(&format!("threads check {line}"));
+        let refuted_by = found["refuted_by"].as_str().expect("a command");
+        failing(refuted_by.strip_prefix("doorway ").expect("of this program"), 1);
+    }
+    assert!(json("threads check burns")["refuted_by"].is_null());
+    let (text, _) = failing("threads check burns-printed -n 4", 1);
+    assert!(text.starts_with("violated: burns-printed, 4 processes"), "{text}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_ends_long_work_with_what_is_known() {

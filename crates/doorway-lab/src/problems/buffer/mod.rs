@@ -17,7 +17,7 @@ mod pair;
 mod split;
 mod token;
 
-use doorway_search::{Report, explore_on};
+use doorway_search::{Progress, Report, explore_watched};
 
 pub use doorway_search::Outcome;
 pub use pace::items_per_delay;
@@ -58,12 +58,21 @@ impl Variant {
         ("buffer-naive", Self::Naive, "several producers that add up late images of each other"),
     ];
 
-    /// What is wrong with the variant, if it is refuted.
-    pub fn refuted(self) -> Option<&'static str> {
-        let why = "a late image of what another producer has produced makes the guard weaker, so \
-                   two producers take the last place";
-        (self == Self::Naive).then_some(why)
+    /// Where the variant fails, if it is refuted: a late image of what another producer has
+    /// produced makes the guard weaker, so two producers take the last place.
+    pub fn refuted(self) -> Option<Refuted> {
+        let refuted = Refuted { fails: "2 producers and 1 place", check: "-n 2 --capacity 1" };
+        (self == Self::Naive).then_some(refuted)
     }
+}
+
+/// A setting in which a refuted variant fails.
+#[derive(Clone, Copy, Debug)]
+pub struct Refuted {
+    /// The setting in words.
+    pub fails: &'static str,
+    /// Options with which `doorway problems check` finds a violation.
+    pub check: &'static str,
 }
 
 /// A buffer to be checked or walked.
@@ -114,7 +123,18 @@ impl Buffer {
     /// Visit every state, if there are no more than `limit`. An error says why this cannot be
     /// asked.
     pub fn check(&self, limit: u64, threads: usize) -> Result<Finding, String> {
-        self.with(Search { limit, threads })
+        self.check_watched(limit, threads, &mut |_| true)
+    }
+
+    /// Visit every state, and tell `watch` the progress now and then. If it returns `false`, the
+    /// search stops.
+    pub fn check_watched(
+        &self,
+        limit: u64,
+        threads: usize,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<Finding, String> {
+        self.with(Search { limit, threads, watch })
     }
 
     /// Walk at random for this number of steps, let everything arrive, and return what happened.
@@ -200,12 +220,13 @@ trait Task {
         X::Body: Send + Sync;
 }
 
-struct Search {
+struct Search<'a> {
     limit: u64,
     threads: usize,
+    watch: &'a mut dyn FnMut(&Progress) -> bool,
 }
 
-impl Task for Search {
+impl Task for Search<'_> {
     type Output = Finding;
 
     fn run<X>(self, searched: &ExchangeSystem<X>) -> Finding
@@ -214,7 +235,7 @@ impl Task for Search {
         X::State: Send + Sync,
         X::Body: Send + Sync,
     {
-        explore_on(searched, self.limit, self.threads)
+        explore_watched(searched, self.limit, self.threads, self.watch)
     }
 }
 

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use anyhow::anyhow;
 use doorway_lab::numbers::grouped;
-use doorway_lab::problems::buffer::Outcome;
+use doorway_lab::problems::buffer::{Buffer, Outcome, Refuted};
 use doorway_threads::Algorithm;
-use doorway_threads::check::{Check, MAX_PROCESSES, Report};
+use doorway_threads::check::{Check, MAX_PROCESSES, Progress, Report};
 use doorway_threads::problems::{Delivery, Turnstile};
 use doorway_threads::ring::explore::{MOST_STATES, Verdict, explore};
 use doorway_threads::ring::{FourState, KState, ThreeState};
@@ -15,9 +15,10 @@ use serde::Serialize;
 use super::page;
 use super::problem::{Problem, ProblemArgs, Question, RingKind};
 use crate::check_args::{MOST_WORLDS, parse_threads};
-use crate::checking::cores;
+use crate::checking::{Interrupt, SearchWatch, Stop, cores};
 use crate::commands::print_json;
 use crate::failure::{NotExhausted, Usage, unless_closed};
+use crate::finding::refuted_but_holds;
 use crate::names;
 use crate::table::Table;
 
@@ -73,18 +74,46 @@ pub(super) struct Finding {
     pub(super) path: Vec<String>,
     /// What else is known, each as a name and a value.
     pub(super) facts: Vec<(&'static str, String)>,
+    /// The command that finds a violation, if the solution is refuted but holds here.
+    refuted_by: Option<String>,
+    /// Why the check gave up, if it did.
+    #[serde(skip)]
+    stop: Option<Stop>,
+}
+
+/// How far a check goes, and how it is watched.
+pub(super) struct Effort<'a> {
+    pub(super) limit: u64,
+    pub(super) threads: usize,
+    pub(super) interrupt: &'a Interrupt,
 }
 
 /// Run the check and print the result. A violation is a failure, and so is a check that gave up.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let Some(problem) = &args.problem else { return page::print(out) };
     let question = args.options.question(problem)?;
+    let interrupt = match question {
+        // The explorer of rings tells no progress and cannot be stopped: Ctrl-C ends the process.
+        Question::Ring { .. } => Interrupt::default(),
+        _ => Interrupt::listen()?,
+    };
     let threads = args.threads.unwrap_or_else(cores);
-    let finding = answer(problem.name, &question, args.limit, threads)?;
-    let told = if args.json { print_json(out, &finding) } else { finding.print(out) };
+    let effort = Effort { limit: args.limit, threads, interrupt: &interrupt };
+    let mut finding = answer(problem.name, &question, &effort)?;
+    let elsewhere = problem.refuted().filter(|_| finding.holds == Some(true));
+    let command = |it: Refuted| format!("doorway problems check {} {}", problem.name, it.check);
+    finding.refuted_by = elsewhere.map(command);
+    let told = if args.json {
+        print_json(out, &finding)
+    } else {
+        finding.print(elsewhere.map(|it| it.fails), out)
+    };
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
-    match (finding.holds, &finding.violated) {
-        (None, _) => {
+    match (finding.stop, &finding.violated) {
+        (Some(Stop::Person), _) => {
+            Err(NotExhausted("not exhausted: stopped by Ctrl-C".to_owned()).into())
+        }
+        (Some(_), _) => {
             let why = format!("not exhausted: more than {} states", grouped(args.limit));
             Err(NotExhausted(why).into())
         }
@@ -97,54 +126,33 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 pub(super) fn answer(
     problem: &'static str,
     question: &Question,
-    limit: u64,
-    threads: usize,
+    effort: &Effort<'_>,
 ) -> Result<Finding, Usage> {
     let words = question.words();
+    let mut watch = SearchWatch::new(problem, effort.interrupt);
     match *question {
-        Question::Buffer(buffer) => {
-            let report = buffer.check(limit, threads).map_err(Usage)?;
-            let violated = match &report.outcome {
-                Outcome::Holds | Outcome::NotExhausted => None,
-                Outcome::Violated(what, _) => Some(what.clone()),
-                Outcome::Stuck(_) => Some("an item is never consumed: nothing leads on".to_owned()),
-            };
-            let path = match report.path() {
-                [] => Vec::new(),
-                _ => super::show::lines(&buffer.draw(&report).map_err(Usage)?),
-            };
-            Ok(Finding {
-                problem,
-                question: words,
-                states: report.states,
-                steps: Some(report.steps),
-                holds: (report.outcome != Outcome::NotExhausted).then_some(violated.is_none()),
-                violated,
-                path,
-                facts: vec![("depth", report.depth.to_string())],
-            })
-        }
+        Question::Buffer(buffer) => of_buffer(problem, words, &buffer, effort),
         Question::ThreadBuffer { slots, senders, n } => {
             let report = match (slots, senders) {
-                (1, 1) => between::<Delivery<1, 1>>(n, limit, threads),
-                (1, 2) => between::<Delivery<1, 2>>(n, limit, threads),
-                (1, 3) => between::<Delivery<1, 3>>(n, limit, threads),
-                (2, 1) => between::<Delivery<2, 1>>(n, limit, threads),
-                (2, 2) => between::<Delivery<2, 2>>(n, limit, threads),
-                (2, 3) => between::<Delivery<2, 3>>(n, limit, threads),
-                (3, 1) => between::<Delivery<3, 1>>(n, limit, threads),
-                (3, 2) => between::<Delivery<3, 2>>(n, limit, threads),
-                _ => between::<Delivery<3, 3>>(n, limit, threads),
+                (1, 1) => between::<Delivery<1, 1>>(n, effort, &mut watch),
+                (1, 2) => between::<Delivery<1, 2>>(n, effort, &mut watch),
+                (1, 3) => between::<Delivery<1, 3>>(n, effort, &mut watch),
+                (2, 1) => between::<Delivery<2, 1>>(n, effort, &mut watch),
+                (2, 2) => between::<Delivery<2, 2>>(n, effort, &mut watch),
+                (2, 3) => between::<Delivery<2, 3>>(n, effort, &mut watch),
+                (3, 1) => between::<Delivery<3, 1>>(n, effort, &mut watch),
+                (3, 2) => between::<Delivery<3, 2>>(n, effort, &mut watch),
+                _ => between::<Delivery<3, 3>>(n, effort, &mut watch),
             }?;
-            Ok(of_threads(problem, words, &report))
+            Ok(of_threads(problem, words, &report, &watch))
         }
         Question::ReadersWriters { writers, n } => {
             let report = match writers {
-                1 => between::<Turnstile<1>>(n, limit, threads),
-                2 => between::<Turnstile<2>>(n, limit, threads),
-                _ => between::<Turnstile<3>>(n, limit, threads),
+                1 => between::<Turnstile<1>>(n, effort, &mut watch),
+                2 => between::<Turnstile<2>>(n, effort, &mut watch),
+                _ => between::<Turnstile<3>>(n, effort, &mut watch),
             }?;
-            Ok(of_threads(problem, words, &report))
+            Ok(of_threads(problem, words, &report, &watch))
         }
         Question::Ring { kind, n, states, daemon } => {
             let daemon = daemon.daemon();
@@ -153,9 +161,9 @@ pub(super) fn answer(
                 RingKind::Four => explore(FourState, n, daemon),
                 RingKind::Three => explore(ThreeState, n, daemon),
             };
-            let verdict = verdict.filter(|verdict| u64::from(verdict.states) <= limit);
+            let verdict = verdict.filter(|verdict| u64::from(verdict.states) <= effort.limit);
             let verdict = verdict.ok_or_else(|| {
-                let most = limit.min(MOST_STATES.into());
+                let most = effort.limit.min(MOST_STATES.into());
                 Usage(format!(
                     "this ring has more than {} states; try fewer machines",
                     grouped(most)
@@ -166,19 +174,63 @@ pub(super) fn answer(
     }
 }
 
+/// Visit every state of a buffer by messages.
+fn of_buffer(
+    problem: &'static str,
+    question: String,
+    buffer: &Buffer,
+    effort: &Effort<'_>,
+) -> Result<Finding, Usage> {
+    let mut watch = SearchWatch::new(problem, effort.interrupt);
+    let watched = &mut |progress: &Progress| watch.tell(progress);
+    let report = buffer.check_watched(effort.limit, effort.threads, watched);
+    let report = report.map_err(Usage)?;
+    let exhausted = report.outcome != Outcome::NotExhausted;
+    let violated = match &report.outcome {
+        Outcome::Holds | Outcome::NotExhausted => None,
+        Outcome::Violated(what, _) => Some(what.clone()),
+        Outcome::Stuck(_) => Some("an item is never consumed: nothing leads on".to_owned()),
+    };
+    let path = match report.path() {
+        [] => Vec::new(),
+        _ => super::show::lines(&buffer.draw(&report).map_err(Usage)?),
+    };
+    Ok(Finding {
+        problem,
+        question,
+        states: report.states,
+        steps: Some(report.steps),
+        holds: exhausted.then_some(violated.is_none()),
+        violated,
+        path,
+        facts: vec![("depth", report.depth.to_string())],
+        refuted_by: None,
+        stop: watch.stop(exhausted),
+    })
+}
+
 /// Explore an algorithm on semaphores that hand over to the process that has slept longest.
-fn between<A: Algorithm>(n: usize, limit: u64, threads: usize) -> Result<Report, Usage> {
+fn between<A: Algorithm>(
+    n: usize,
+    effort: &Effort<'_>,
+    watch: &mut SearchWatch<'_>,
+) -> Result<Report, Usage> {
     let mut check = Check::of::<A>(n);
     check.rules.queued = true;
-    (check.limit, check.threads) = (limit, threads);
+    (check.limit, check.threads) = (effort.limit, effort.threads);
     if !check.fits() {
         let most = A::INFO.most.min(MAX_PROCESSES);
         return Err(Usage(format!("a check has {} to {most} processes, not {n}", A::INFO.fewest)));
     }
-    Ok(check.run())
+    Ok(check.run_watched(&mut |progress| watch.tell(progress)))
 }
 
-fn of_threads(problem: &'static str, question: String, report: &Report) -> Finding {
+fn of_threads(
+    problem: &'static str,
+    question: String,
+    report: &Report,
+    watch: &SearchWatch<'_>,
+) -> Finding {
     let verdicts = [
         (report.exclusion, "two processes are at one place together, or an item is wrong"),
         (report.deadlock_free, "all processes wait"),
@@ -196,6 +248,8 @@ fn of_threads(problem: &'static str, question: String, report: &Report) -> Findi
         path: path.collect(),
         violated,
         facts: vec![("depth", report.progress.depth.to_string())],
+        refuted_by: None,
+        stop: watch.stop(report.exhausted),
     }
 }
 
@@ -203,7 +257,7 @@ fn of_ring(problem: &'static str, question: String, verdict: Verdict) -> Finding
     let violated = (!verdict.stabilises)
         .then(|| "from some state, no state with a single privilege is reached".to_owned());
     let mut facts = vec![("legitimate states", grouped(verdict.legitimate.into()))];
-    facts.extend(verdict.moves.map(|moves| ("longest way home", format!("{moves} steps"))));
+    facts.extend(verdict.moves.map(|moves| ("longest way home", super::steps(moves.into()))));
     Finding {
         problem,
         question,
@@ -213,6 +267,8 @@ fn of_ring(problem: &'static str, question: String, verdict: Verdict) -> Finding
         violated,
         path: Vec::new(),
         facts,
+        refuted_by: None,
+        stop: None,
     }
 }
 
@@ -226,8 +282,11 @@ impl Finding {
         }
     }
 
-    fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        writeln!(out, "{}: {}", self.problem, self.verdict())?;
+    /// Print what was found. If the solution is refuted but holds here, `fails` says where it
+    /// fails.
+    fn print(&self, fails: Option<&str>, out: &mut dyn Write) -> anyhow::Result<()> {
+        let verdict = fails.map_or_else(|| self.verdict(), refuted_but_holds);
+        writeln!(out, "{}: {verdict}", self.problem)?;
         let mut table = Table::new([]);
         table.row(["question".to_owned(), self.question.clone()]);
         table.row(["states".to_owned(), grouped(self.states)]);
@@ -236,6 +295,12 @@ impl Finding {
         }
         for (what, value) in &self.facts {
             table.row([(*what).to_owned(), value.clone()]);
+        }
+        if self.stop == Some(Stop::Person) {
+            table.row(["no answer".to_owned(), "stopped by Ctrl-C; this shows nothing".to_owned()]);
+        }
+        if let Some(command) = &self.refuted_by {
+            table.row(["it fails".to_owned(), command.clone()]);
         }
         table.print_body(out, 2)?;
         if !self.path.is_empty() {

@@ -11,6 +11,7 @@ mod show;
 use std::io::Write;
 
 use clap::Subcommand;
+use doorway_lab::numbers::grouped;
 
 /// Bounded buffers, readers and writers, self-stabilizing rings: list, check, show, run
 #[derive(clap::Args)]
@@ -25,6 +26,12 @@ enum Command {
     Check(check::Args),
     Show(show::Args),
     Run(run::Args),
+}
+
+/// A number of steps in words.
+fn steps(count: u64) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} step{s}", grouped(count))
 }
 
 /// Run the subcommand.

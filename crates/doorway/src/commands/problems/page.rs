@@ -6,9 +6,9 @@ use doorway_lab::numbers::grouped;
 use doorway_lab::problems::buffer::{Buffer, Variant, items_per_delay};
 use doorway_lab::problems::exchange::Faults;
 
-use super::check::{Finding, answer};
+use super::check::{Effort, Finding, answer};
 use super::problem::{DaemonName, Problem, Question, RingKind, all};
-use crate::checking::cores;
+use crate::checking::{Interrupt, cores};
 
 const OPENING: &str = "\
 # Problems besides mutual exclusion
@@ -98,9 +98,10 @@ const LIMIT: u64 = 5_000_000;
 pub(super) fn print(out: &mut dyn Write) -> anyhow::Result<()> {
     out.write_all(OPENING.as_bytes())?;
     writeln!(out, "| problem | question | verdict | states | also |\n|---|---|---|--:|---|")?;
+    let effort = Effort { limit: LIMIT, threads: cores(), interrupt: &Interrupt::default() };
     for problem in all() {
         for question in questions(&problem) {
-            let finding = answer(problem.name, &question, LIMIT, cores())?;
+            let finding = answer(problem.name, &question, &effort)?;
             writeln!(out, "{}", row(&problem, &finding))?;
         }
     }

@@ -2,7 +2,7 @@
 
 use doorway_core::algorithms::Entry as Lock;
 use doorway_lab::AnyAlgorithm;
-use doorway_lab::problems::buffer::{self, Buffer, Variant};
+use doorway_lab::problems::buffer::{self, Buffer, Refuted, Variant};
 use doorway_lab::problems::exchange::Faults;
 use doorway_threads::ring::explore::Daemon;
 
@@ -83,8 +83,8 @@ pub(crate) fn all() -> Vec<Problem> {
 }
 
 impl Problem {
-    /// Why the solution is wrong, if it is kept as a refuted one.
-    pub(super) fn refuted(&self) -> Option<&'static str> {
+    /// Where the solution fails, if it is kept as a refuted one.
+    pub(super) fn refuted(&self) -> Option<Refuted> {
         match self.kind {
             Kind::Buffer(variant) => variant.refuted(),
             _ => None,

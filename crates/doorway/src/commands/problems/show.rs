@@ -175,11 +175,8 @@ fn way_home(way: &[RingState], json: bool, out: &mut dyn Write) -> anyhow::Resul
     if json {
         return print_json(out, &shown.collect::<Vec<_>>());
     }
-    let steps = way.len() - 1;
-    writeln!(
-        out,
-        "The longest way home takes {steps} steps. Privileged machines are in brackets.\n"
-    )?;
+    let steps = super::steps(way.len() as u64 - 1);
+    writeln!(out, "The longest way home takes {steps}. Privileged machines are in brackets.\n")?;
     for StateRecord { step, machines, privileged } in shown {
         let machine = |(i, state): (usize, &usize)| {
             if privileged.contains(&i) { format!("[{state}]") } else { format!(" {state} ") }

@@ -15,7 +15,7 @@ use super::finding::Finding;
 use super::{letters, page};
 use crate::browser::{self, OptionalPageArgs};
 use crate::check_args::{MOST_WORLDS, parse_threads};
-use crate::checking::{Interrupt, SearchMeter, Stop, cores};
+use crate::checking::{Interrupt, SearchWatch, Stop, cores, not_kept};
 use crate::commands::print_json;
 use crate::failure::{NotExhausted, Usage, unless_closed};
 use crate::files;
@@ -45,6 +45,10 @@ pub(crate) struct Args {
     /// Use this number of threads [default: one for each core]
     #[arg(long, value_name = "T", value_parser = parse_threads)]
     threads: Option<usize>,
+    /// Keep the search in FILE if it is interrupted by Ctrl-C or stops at the limit, and go on with
+    /// it if FILE is there already. FILE is removed when the search has ended
+    #[arg(long, value_name = "FILE", conflicts_with = "table")]
+    resume: Option<PathBuf>,
     /// Check every algorithm for two and three processes, and print the page docs/threads.md
     #[arg(long, exclusive = true)]
     table: bool,
@@ -88,6 +92,8 @@ pub(super) struct Question {
     pub(super) dropped: String,
     pub(super) limit: u64,
     pub(super) threads: usize,
+    /// The file that keeps the search, if one does.
+    resume: Option<PathBuf>,
 }
 
 /// The answer, the time it took, and why the check gave up if it did.
@@ -95,17 +101,19 @@ pub(super) struct Answer {
     pub(super) report: Report,
     pub(super) seconds: f64,
     pub(super) stop: Option<Stop>,
+    /// The states that were known at the beginning: none, unless an earlier check goes on.
+    pub(super) known_before: u64,
 }
 
 impl Question {
     /// A question about `n` processes on sequentially consistent memory.
     pub(super) fn new(info: &'static Info, n: usize, limit: u64) -> Self {
         let (memory, dropped, threads) = (Memory::Sc, String::new(), cores());
-        Self { info, n, memory, dropped, limit, threads }
+        Self { info, n, memory, dropped, limit, threads, resume: None }
     }
 
     /// Run the check. It is a usage error if a state of that many processes does not fit.
-    pub(super) fn answer(&self, interrupt: &Interrupt) -> Result<Answer, Usage> {
+    pub(super) fn answer(&self, interrupt: &Interrupt) -> anyhow::Result<Answer> {
         let (name, n) = (self.info.name, self.n);
         let mut check = Check::named(name, n).expect("a name of the list");
         if matches!(self.memory, Memory::Tso) {
@@ -114,19 +122,19 @@ impl Question {
         (check.limit, check.threads) = (self.limit, self.threads);
         if !check.fits() {
             let what = "is too large for a check; try fewer";
-            return Err(Usage(format!("a state of {n} processes of {name} {what}")));
+            return Err(Usage(format!("a state of {n} processes of {name} {what}")).into());
         }
-        let mut meter = SearchMeter::new(name, "states");
-        let mut stop = Stop::Worlds;
-        let report = check.run_watched(&mut |progress| {
-            meter.tell(progress);
-            if interrupt.is_raised() {
-                stop = Stop::Person;
+        let mut watch = SearchWatch::new(name, interrupt);
+        let report = match &self.resume {
+            None => check.run_watched(&mut |progress| watch.tell(progress)),
+            Some(file) => {
+                watch = watch.going_on();
+                let report = check.resume(file, &mut |progress| watch.tell(progress));
+                report.map_err(|error| not_kept(file, error))?
             }
-            stop == Stop::Worlds
-        });
-        let stop = (!report.exhausted).then_some(stop);
-        Ok(Answer { report, seconds: meter.seconds(), stop })
+        };
+        let (stop, known_before) = (watch.stop(report.exhausted), watch.known_before());
+        Ok(Answer { report, seconds: watch.seconds(), stop, known_before })
     }
 }
 
@@ -141,6 +149,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         files::ensure_svg(path, "a schedule")?;
         files::ensure_writable(path)?;
     }
+    if let Some(path) = &args.resume {
+        files::ensure_writable(path)?;
+    }
     let finding = Finding::new(&question, question.answer(&Interrupt::listen()?)?);
     if let Some(path) = &args.diagram {
         let picture =
@@ -151,6 +162,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     if let (Some(path), false, false) = (&args.diagram, finding.has_schedule(), args.json) {
         let (file, what) = (path.display(), "a run in which processes take turns");
         writeln!(out, "\nNo violation was found, so {file} shows {what}.")?;
+    }
+    if let (Some(file), Some(_), false) = (&args.resume, finding.stop(), args.json) {
+        writeln!(
+            out,
+            "\nThe search is kept in {}. The same command goes on with it; a larger --limit may be \
+             given.",
+            file.display()
+        )?;
     }
     unless_closed(told.and_then(|()| Ok(out.flush()?)))?;
     if args.page {
@@ -203,6 +222,7 @@ impl Args {
             memory,
             dropped: self.drop_fence.iter().collect(),
             threads: self.threads.unwrap_or_else(cores),
+            resume: self.resume.clone(),
             ..Question::new(info, n, self.limit)
         })
     }

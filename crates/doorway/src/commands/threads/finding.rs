@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::check::{Answer, Memory, Question};
 use super::{ClaimRecord, bypass_text, bypass_values, letters};
-use crate::checking::Stop;
-use crate::finding::above;
+use crate::checking::{Stop, rate};
+use crate::finding::{above, refuted_but_holds};
 use crate::table::Table;
 
 /// The most steps of a run that is drawn because nothing is violated.
@@ -51,6 +51,8 @@ pub(super) struct Record {
     seconds: f64,
     memory_bytes: u64,
     mix_up: f64,
+    /// The command that finds a violation, if the algorithm is refuted but holds here.
+    refuted_by: Option<String>,
 }
 
 impl<'a> Finding<'a> {
@@ -147,12 +149,29 @@ impl<'a> Finding<'a> {
             seconds: *seconds,
             memory_bytes: progress.bytes,
             mix_up: report.mix_up(),
+            refuted_by: self.refuted_elsewhere().map(|fewest| self.refutation(fewest)),
         }
+    }
+
+    /// The least number of processes for which a refuted algorithm fails, if the check found that
+    /// it holds here.
+    fn refuted_elsewhere(&self) -> Option<usize> {
+        let holds = self.violated().is_none() && self.answer.stop.is_none();
+        self.question.info.refuted_from.filter(|_| holds)
+    }
+
+    /// The command that finds a violation.
+    fn refutation(&self, fewest: usize) -> String {
+        format!("doorway threads check {} -n {fewest}", self.question.info.name)
     }
 
     /// Print what was found beside what is claimed, and a schedule that shows the worst of it.
     pub(super) fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}: {}", self.verdict(), self.subject())?;
+        let verdict = match self.refuted_elsewhere() {
+            None => self.verdict().to_owned(),
+            Some(fewest) => refuted_but_holds(&format!("{fewest} processes")),
+        };
+        writeln!(out, "{verdict}: {}", self.subject())?;
         self.properties().print(out, 2)?;
         writeln!(out)?;
         self.figures().print_body(out, 2)?;
@@ -299,10 +318,10 @@ impl<'a> Finding<'a> {
 
     /// A table of the size and duration of the check.
     fn figures(&self) -> Table {
-        let Answer { report, seconds, .. } = &self.answer;
+        let Answer { report, seconds, known_before, .. } = &self.answer;
         let progress = report.progress;
         let (states, steps) = (HumanCount(progress.states), HumanCount(progress.steps));
-        let rate = HumanCount((progress.states as f64 / seconds.max(1e-9)) as u64);
+        let rate = HumanCount(rate(&progress, *known_before, *seconds) as u64);
         let memory = HumanBytes(progress.bytes);
         let mut table = Table::new([]);
         let mut row = |what: &str, text: String| table.row([what.to_owned(), text]);
@@ -324,6 +343,9 @@ impl<'a> Finding<'a> {
             let why = "store buffers keep writes in order";
             row("note", format!("{why}, so x86 does not need {fences} {}", letters(&spare)));
             row("", "Rust promises less than x86 does, so the locks keep it".to_owned());
+        }
+        if let Some(fewest) = self.refuted_elsewhere() {
+            row("it fails", self.refutation(fewest));
         }
         if let Some(stop) = self.stop() {
             row("no answer", format!("{stop}; this shows nothing"));
@@ -348,7 +370,8 @@ mod tests {
     /// The text that is printed for this report.
     fn printed(report: Report) -> String {
         let question = Question::new(&ALL[0].info, 2, 1000);
-        let finding = Finding::new(&question, Answer { report, seconds: 1.0, stop: None });
+        let finding =
+            Finding::new(&question, Answer { report, seconds: 1.0, stop: None, known_before: 0 });
         let mut out = Vec::new();
         finding.print(&mut out).unwrap();
         String::from_utf8(out).unwrap()
