@@ -182,7 +182,7 @@ pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
     let prepare = |tests: &mut Command| {
         clients.tell(tests);
     };
-    run_ignored("daemon", "redis::programs::", prepare).map(passed)
+    run_ignored("daemon", "redis::", prepare).map(passed)
 }
 
 /// Etcd clients as they are: two versions of etcdctl, the crate `etcd-client`, and Python clients,

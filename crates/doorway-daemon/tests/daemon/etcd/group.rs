@@ -1,20 +1,14 @@
 //! Etcd clients that know several nodes of one group, and send each call to another one.
 
-use std::fs;
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::thread;
 
 use data_encoding::BASE64;
-use doorway_daemon::certificate::certificates;
 use serde_json::{Value, json};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 use crate::common::group::Group;
-use crate::common::{PATIENCE, addresses, until};
+use crate::common::{addresses, until};
 use crate::http::client::{Answer, ask};
 
 /// Three nodes that serve etcd clients.
@@ -37,24 +31,7 @@ impl Nodes {
     }
 
     fn connect(&self, node: usize) -> StreamOwned<ClientConnection, TcpStream> {
-        let read = |name: &str| fs::read(self.group.place.file(name)).expect("a file");
-        let mut roots = RootCertStore::empty();
-        for root in certificates(&read("ca.crt")).expect("certificates") {
-            roots.add(root).expect("a root");
-        }
-        let key = PrivateKeyDer::from_pem_slice(&read("ci.key")).expect("a key");
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_client_auth_cert(certificates(&read("ci.crt")).expect("certificates"), key)
-            .expect("a client");
-        let host = self.addresses[node].split(':').next().expect("a host").to_owned();
-        let name = ServerName::try_from(host).expect("an address");
-        let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
-        let stream = TcpStream::connect(&self.addresses[node]).expect("somebody listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time can be set");
-        StreamOwned::new(connection, stream)
+        self.group.connect(&self.addresses[node])
     }
 
     fn lease(&self, node: usize, ttl: i64) -> String {
