@@ -3,7 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::client::{Grpc, bytes, fails, framed, inside, int};
+use crate::http::client::ask;
 use crate::server::{self, Server};
 
 #[test]
@@ -25,6 +28,26 @@ fn malformed_calls_fail_and_others_go_on() {
     let serving = grpc.call("grpc.health.v1.Health/Check", &[]).unwrap();
     assert_eq!(serving.int(1), 1);
     grpc.lease(5);
+}
+
+/// A message of an error is a header, and clients accept a few kilobytes of them.
+#[test]
+fn an_error_does_not_quote_all_that_the_client_has_sent() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let key = "k".repeat(30_000);
+    let (code, text) = grpc.call("etcdserverpb.KV/Range", &[bytes(1, &key)]).unwrap_err();
+    assert!(code == 3 && text.len() < 1500 && text.contains("is not a lock"), "{code}: {text}");
+    let mut stream = grpc.open("etcdserverpb.Watch/Watch", &[]);
+    let end = format!("{}l", &key[1..]);
+    stream.send(&[inside(1, &[bytes(1, &key), bytes(2, end)])]);
+    let refused = stream.next().unwrap().unwrap().text(6);
+    assert!(refused.len() < 1500 && refused.contains("cannot be watched"), "{refused}");
+    let body = json!({"TTL": key});
+    let stream = server::connect(&server.name).unwrap();
+    let said = ask(stream, "POST", "/v3/lease/grant", &[], Some(&body)).expect(400);
+    let said = said["error"].as_str().unwrap();
+    assert!(said.len() < 1500 && said.contains("is to be"), "{said}");
 }
 
 #[test]
