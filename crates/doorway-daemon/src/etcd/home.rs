@@ -154,16 +154,36 @@ pub(super) struct Homes {
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<(u64, Name), Arc<Entry>>,
+    /// The keys of `entries` by lock and revision.
+    by_revision: BTreeMap<(Name, i64), Arc<Entry>>,
     /// At this number of entries, those that have ended are removed.
     full: usize,
 }
 
 impl Table {
+    /// Put an entry into the table. It replaces another one of its session and lock.
+    fn insert(&mut self, entry: &Arc<Entry>) {
+        let key = (entry.session, entry.lock.clone());
+        if let Some(before) = self.entries.insert(key, Arc::clone(entry)) {
+            self.by_revision.remove(&before.by_revision());
+        }
+        self.by_revision.insert(entry.by_revision(), Arc::clone(entry));
+    }
+
     fn forget(&mut self, entry: &Arc<Entry>) {
         let key = (entry.session, entry.lock.clone());
         if self.entries.get(&key).is_some_and(|known| Arc::ptr_eq(known, entry)) {
             self.entries.remove(&key);
+            self.by_revision.remove(&entry.by_revision());
         }
+    }
+
+    /// Keep only the entries for which this holds.
+    fn retain(&mut self, lives: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|_, entry| lives(entry));
+        let entries = &self.entries;
+        self.by_revision
+            .retain(|_, entry| entries.contains_key(&(entry.session, entry.lock.clone())));
     }
 }
 
@@ -535,10 +555,10 @@ impl Homes {
 
     fn insert(&self, table: &mut Table, entry: &Arc<Entry>) {
         if table.entries.len() >= table.full {
-            table.entries.retain(|_, entry| self.lives(entry));
+            table.retain(|entry| self.lives(entry));
             table.full = (2 * table.entries.len()).max(256);
         }
-        table.entries.insert((entry.session, entry.lock.clone()), Arc::clone(entry));
+        table.insert(entry);
     }
 
     /// Whether a key still waits, or holds its lock.
@@ -595,8 +615,7 @@ impl Homes {
 
     /// The request of this client with this revision.
     fn by_revision(&self, client: &Client, lock: &Name, revision: i64) -> Option<Arc<Entry>> {
-        let of = |entry: &&Arc<Entry>| entry.revision == revision && entry.lock == *lock;
-        let entry = self.table.lock().entries.values().find(of).cloned();
+        let entry = self.table.lock().by_revision.get(&(lock.clone(), revision)).cloned();
         let entry = entry.or_else(|| {
             let (session, _, held) = self.service.standing_holder(lock)?;
             let restored = || self.restored(session, lock);
@@ -638,6 +657,10 @@ impl Homes {
 }
 
 impl Entry {
+    fn by_revision(&self) -> (Name, i64) {
+        (self.lock.clone(), self.revision)
+    }
+
     /// Whether this is what the key holds or waits for.
     fn is(&self, known: &StandingKey) -> bool {
         if self.bare {
