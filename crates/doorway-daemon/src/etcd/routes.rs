@@ -9,6 +9,7 @@ use doorway_node::members::BoxedFuture;
 use doorway_protocol::{Holder, Name};
 use serde::{Deserialize, Serialize};
 
+use super::holders::Holders;
 use super::home::{Client, HomeCall, HomeReply, Homes, KeyState};
 use super::label;
 use super::status::{Code, Status};
@@ -25,6 +26,7 @@ struct PassedCall {
 /// Where leases and keys are.
 pub(super) struct Routes {
     pub(super) homes: Arc<Homes>,
+    pub(super) holders: Holders,
 }
 
 /// The client that holds a lock, as etcd would show it.
@@ -41,7 +43,7 @@ impl Routes {
         let here = Arc::downgrade(&homes);
         let carry_out = Arc::new(move |call| carry_out(here.upgrade(), call));
         service.carry_out_by(CallDoor::Etcd, carry_out);
-        Arc::new(Self { homes })
+        Arc::new(Self { homes, holders: Holders::default() })
     }
 
     pub(super) fn service(&self) -> &Service {
