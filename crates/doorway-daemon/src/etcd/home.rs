@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use doorway_protocol::{Ask, Code as RefusalCode, Fence, Mode, Name, Wait};
 use doorway_sessions::principal::Principal;
@@ -35,9 +35,6 @@ const VALUE: usize = 4096;
 /// Marks the number of a request for a bare key, which follows from the value of the key. The
 /// revisions of other requests are never that high.
 const BARE: u64 = 1 << 63;
-
-/// Unix time at the beginning of 2026, in milliseconds.
-const BEGINNING_MS: u64 = 1_767_225_600_000;
 
 /// The client of a call.
 #[derive(Clone, Debug)]
@@ -415,7 +412,7 @@ impl Homes {
             entry.told.lock().count(kept);
             return Ok(entry);
         }
-        let revision = self.revisions.next(since_2026());
+        let revision = self.revisions.next(self.service.node().process_number());
         let label = label::of(&value, lease);
         let entry = Arc::new(Entry {
             session,
@@ -745,12 +742,6 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A random number.
-fn random() -> u32 {
-    secret().0.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
-}
-
-fn since_2026() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    doorway_sessions::clock::ms(now).saturating_sub(BEGINNING_MS)
+fn random() -> u64 {
+    secret().0.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
