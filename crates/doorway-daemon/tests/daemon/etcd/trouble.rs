@@ -3,9 +3,11 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
+use doorway_daemon::settings::{Limits, Settings, default_limits};
 use serde_json::json;
 
 use super::client::{Grpc, bytes, fails, framed, inside, int};
+use crate::common::settings::settings;
 use crate::http::client::ask;
 use crate::server::{self, Server};
 
@@ -48,6 +50,33 @@ fn an_error_does_not_quote_all_that_the_client_has_sent() {
     let said = ask(stream, "POST", "/v3/lease/grant", &[], Some(&body)).expect(400);
     let said = said["error"].as_str().unwrap();
     assert!(said.len() < 1500 && said.contains("is to be"), "{said}");
+}
+
+#[test]
+fn limits_hold_as_at_every_other_door() {
+    let limits = Limits { sessions: 2, connections: 2, waiting: 1, ..default_limits() };
+    let server = Server::start(&Settings { limits, ..settings() });
+    let (one, two) = (Grpc::of(&server), Grpc::of(&server));
+    let (first, second) = (one.lease(5), two.lease(5));
+    fails(one.call("etcdserverpb.Lease/LeaseGrant", &[int(1, 5)]), 8, &["limits.sessions"]);
+    let lock = |name, lease| [bytes(1, name), int(2, lease)];
+    for name in ["l", "m"] {
+        one.call("v3lockpb.Lock/Lock", &lock(name, first)).unwrap();
+    }
+    let mut waits = two.open("v3lockpb.Lock/Lock", &[]);
+    waits.send(&lock("l", second));
+    server.waiting(1);
+    fails(two.call("v3lockpb.Lock/Lock", &lock("m", second)), 8, &["limits.waiting"]);
+    let mut third = server::connect(&server.name).unwrap();
+    third.write_all(b"POST /v3/lease/grant HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut said = String::new();
+    let _ = third.read_to_string(&mut said);
+    assert!(said.contains("limits.connections"), "{said}");
+    // What is released makes room.
+    waits.reset();
+    server.waiting(0);
+    one.call("etcdserverpb.Lease/LeaseRevoke", &[int(1, first)]).unwrap();
+    one.lease(5);
 }
 
 #[test]
