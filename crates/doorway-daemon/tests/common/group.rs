@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use super::daemon::Daemon;
 use super::network::Network;
-use super::{PATIENCE, Place, addresses};
+use super::{PATIENCE, Place, addresses, fresh};
 
 /// Certificates for the nodes `n1`, `n2` and so on of the group `test`, and for its client `ci`.
 pub(crate) fn certificates(place: &Place, nodes: usize) {
@@ -45,15 +45,19 @@ fn doors(node: &str, sessions: &str, http: &str) -> String {
 
 /// A node without members that also serves TCP, with these additional settings.
 pub(crate) fn remote(more: &str) -> Daemon {
-    let place = Arc::new(Place::new());
-    certificates(&place, 1);
+    remote_at(&format!("@{}", fresh()), &Arc::new(Place::new()), more)
+}
+
+/// A node without members at this socket that also serves TCP, with these additional settings.
+pub(crate) fn remote_at(socket: &str, place: &Arc<Place>, more: &str) -> Daemon {
+    certificates(place, 1);
     let [sessions, http] = addresses(2).try_into().unwrap();
     let text = format!(
         "group = \"test\"\nnode = \"n1\"\ndata = \"data\"\ndrain = \"100ms\"\n\
          [[member]]\nname = \"n1\"\n{}{more}",
         doors("n1", &sessions, &http)
     );
-    let mut daemon = Daemon::new(&place, "n1", &text);
+    let mut daemon = Daemon::at(socket, place, "n1", &text);
     daemon.tcp = Some((sessions, http));
     daemon.spawn();
     daemon.ready();
