@@ -61,7 +61,7 @@ pub(super) fn tests() -> anyhow::Result<Outcome> {
     }
     // These are the same tests, but one test program runs after the other.
     succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
-    Ok(Noted("with cargo test, since cargo-nextest is not installed"))
+    Ok(Noted("with cargo test, since cargo-nextest is not installed".to_owned()))
 }
 
 /// The seeds that find every planted bug, with the profile of the tests, which have built most of
@@ -144,7 +144,7 @@ pub(super) fn python() -> anyhow::Result<Outcome> {
         let what = "`apt-get install python3-venv curl` and access to PyPI give what it needs";
         return Ok(Skipped(what.to_owned()));
     }
-    python::check().map(passed)
+    python::check().map(Noted)
 }
 
 /// Schemathesis, a Python program, sends the HTTP interface every request that its `OpenAPI`
