@@ -20,7 +20,7 @@ pub(crate) use tools::{have, venv};
 enum Outcome {
     Passed,
     /// Passed, with something that the reader should know.
-    Noted(&'static str),
+    Noted(String),
     /// Did not run, because this is missing. With `CI=true` that is a failure.
     Skipped(String),
     /// Did not run, because this is missing, and no run can install it. That is never a failure.

@@ -117,7 +117,7 @@ fn changes(old: &Settings, new: &Settings) -> Changes {
             ("socket", |it| format!("{:?}", it.socket)),
             ("[sessions]", |it| format!("{:?}", it.sessions)),
             ("[http]", |it| format!("{:?} {:?}", it.http, it.hosts)),
-            ("[redis]", |it| format!("{:?}", it.redis)),
+            ("[redis]", |it| format!("{:?} {}", it.redis, it.redlock)),
             ("[etcd]", |it| format!("{:?}", it.etcd)),
             ("[tls]", |it| format!("{:?}", it.tls)),
             ("drain", |it| format!("{:?}", it.drain)),

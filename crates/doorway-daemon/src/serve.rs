@@ -154,7 +154,8 @@ async fn run_until(
     let service = start(&settings, ledger, members).await?;
     let http = doors.http.clone();
     let http = http.unwrap_or_else(|| crate::http::door(&service, &settings, &doors));
-    let redis = settings.redis.as_ref().map(|_| crate::redis::door(&service, &doors));
+    let redis = settings.redis.as_ref();
+    let redis = redis.map(|_| crate::redis::door(&service, &doors, settings.redlock));
     let etcd = settings.etcd.as_ref().map(|_| crate::etcd::door(&service, &doors));
     let doors = Doors { http: Some(http), redis, etcd, ..doors };
     let mut tasks = JoinSet::new();

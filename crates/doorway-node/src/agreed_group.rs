@@ -395,6 +395,14 @@ impl NodeShell {
         Some(end.saturating_sub(self.now()))
     }
 
+    /// A number that no other process of this node has, if there is one.
+    pub(crate) fn process_number(&self) -> Option<u64> {
+        match &self.membership {
+            Membership::Fixed(group) => group.began,
+            Membership::Agreed(group) => group.status.borrow().member.map(|member| member.0),
+        }
+    }
+
     /// The holds whose members are gone.
     pub(crate) fn orphans(&self) -> Arc<Vec<Orphan>> {
         match &self.membership {

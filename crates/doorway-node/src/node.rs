@@ -210,6 +210,14 @@ impl Node {
         self.0.shell.membership_report()
     }
 
+    /// A number that no other process of this node has had or will have, whatever its clock shows:
+    /// the epoch of the process in a fixed group, and the number of the member in a group that
+    /// agrees on its members. `None` if no directory keeps the epoch, or if the node is not a
+    /// member.
+    pub fn process_number(&self) -> Option<u64> {
+        self.0.shell.process_number()
+    }
+
     /// For how long this node may grant locks without another renewal of its membership. `None` in
     /// a fixed group, whose members need no renewal.
     pub fn lease_left(&self) -> Option<Duration> {

@@ -22,6 +22,8 @@ use crate::views::{EndReason, EpochStore, Event, Host, Notice, StartedView, View
 /// What a node of a group with a fixed list of members has besides its shell.
 pub(crate) struct FixedGroup {
     pub(crate) change: Mutex<ViewChange>,
+    /// The epoch with which this process began, if a directory keeps it.
+    pub(crate) began: Option<u64>,
     /// Present until the node has stopped.
     pub(crate) store: Mutex<Option<Box<dyn EpochStore>>>,
 }
@@ -70,6 +72,7 @@ impl NodeShell {
             incarnation: Incarnation(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             membership: Membership::Fixed(FixedGroup {
                 change: Mutex::new(change),
+                began: config.data.is_some().then_some(epoch),
                 store: Mutex::new(Some(store)),
             }),
             clock,

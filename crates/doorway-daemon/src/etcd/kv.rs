@@ -229,23 +229,29 @@ impl Calls {
     }
 
     /// The key of a lease: one of this client, or the holder of a lock that the client may inspect.
-    pub(super) async fn key_now(
-        &self,
-        lock: &Name,
-        lease: i64,
-    ) -> Result<Option<KeyState>, Status> {
-        let own_key = HomeCall::Look { lease, lock: lock.to_string() };
-        match self.routes.key_at_home(&self.client, lease, own_key).await {
-            Ok(Some(key)) => return Ok(Some(key)),
-            Ok(None) => {}
-            Err(status) if status.code == Code::NotFound => {}
-            Err(status) => return Err(status),
+    async fn key_now(&self, lock: &Name, lease: i64) -> Result<Option<KeyState>, Status> {
+        if let Some(key) = self.own_key(lock, lease).await? {
+            return Ok(Some(key));
         }
         if !self.client.principal.rights.may(Right::Inspect, lock) {
             return Ok(None);
         }
         let owner = self.routes.owner(&self.client, lock).await?;
         Ok(owner.and_then(|owner| owner.key).filter(|key| key.lease == lease))
+    }
+
+    /// The key of a lease of this client.
+    pub(super) async fn own_key(
+        &self,
+        lock: &Name,
+        lease: i64,
+    ) -> Result<Option<KeyState>, Status> {
+        let own_key = HomeCall::Look { lease, lock: lock.to_string() };
+        match self.routes.key_at_home(&self.client, lease, own_key).await {
+            // A key ends with its lease.
+            Err(status) if status.code == Code::NotFound => Ok(None),
+            key => key,
+        }
     }
 
     /// The key before a waiting request in its queue: the one that only this request sees, or none

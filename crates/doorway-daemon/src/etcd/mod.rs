@@ -11,6 +11,7 @@
 //! - `keys`: which lock a key means; `shapes`: which transactions are known.
 //! - `home`: leases and keys at the node where they are at home; `routes`: the way to this node.
 //! - `calls`, `kv`, `watch`: what clients call, translated for `home`.
+//! - `holders`: the holders of locks, for all watches of the node.
 //! - `label`: the description of a lease.
 //! - `connection`: one connection, from its first byte to its last.
 //! - `gateway`: the same calls with JSON.
@@ -20,6 +21,7 @@ mod calls;
 mod connection;
 mod gateway;
 mod grpc;
+mod holders;
 mod home;
 mod ids;
 mod keys;

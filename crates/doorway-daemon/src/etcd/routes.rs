@@ -6,35 +6,27 @@
 use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
-use doorway_protocol::{Holder, Name, NamePattern};
-use doorway_sessions::principal::{PatternRights, Principal, Right, Rights};
+use doorway_protocol::{Holder, Name};
 use serde::{Deserialize, Serialize};
 
+use super::holders::Holders;
 use super::home::{Client, HomeCall, HomeReply, Homes, KeyState};
 use super::label;
 use super::status::{Code, Status};
-use crate::service::Service;
+use crate::service::{CallDoor, PassedClient, Service};
 
 /// A call as it is passed on, with the client that the other node has to trust.
 #[derive(Debug, Serialize, Deserialize)]
 struct PassedCall {
-    client: String,
-    rights: Vec<PassedRights>,
+    #[serde(flatten)]
+    client: PassedClient,
     call: HomeCall,
-}
-
-/// Rights to the locks of a pattern.
-#[derive(Debug, Serialize, Deserialize)]
-struct PassedRights {
-    names: String,
-    acquire: bool,
-    inspect: bool,
-    break_: bool,
 }
 
 /// Where leases and keys are.
 pub(super) struct Routes {
     pub(super) homes: Arc<Homes>,
+    pub(super) holders: Holders,
 }
 
 /// The client that holds a lock, as etcd would show it.
@@ -49,8 +41,9 @@ impl Routes {
         let homes = Homes::new(service);
         // Not an `Arc`: the service is in it, and would keep itself alive.
         let here = Arc::downgrade(&homes);
-        service.carry_out_by(Arc::new(move |call| carry_out(here.upgrade(), call)));
-        Arc::new(Self { homes })
+        let carry_out = Arc::new(move |call| carry_out(here.upgrade(), call));
+        service.carry_out_by(CallDoor::Etcd, carry_out);
+        Arc::new(Self { homes, holders: Holders::default() })
     }
 
     pub(super) fn service(&self) -> &Service {
@@ -108,28 +101,12 @@ impl Routes {
         if node == self.service().node().name() {
             return self.homes.carry_out(client, call).await;
         }
-        let text = serde_json::to_string(&self.passed(client, call));
+        let client = PassedClient::new(self.service(), &client.principal);
+        let text = serde_json::to_string(&PassedCall { client, call });
         let text = text.map_err(|_| Status::unexpected())?;
-        let answer = self.service().pass_on(node, text).await?;
+        let answer = self.service().pass_on(node, CallDoor::Etcd, text).await?;
         let answer: Result<Result<HomeReply, Status>, _> = serde_json::from_str(&answer);
         answer.unwrap_or_else(|_| Err(Status::unexpected()))
-    }
-
-    fn passed(&self, client: &Client, call: HomeCall) -> PassedCall {
-        let Principal { name, uid, rights } = &*client.principal;
-        // A user of this machine may be another one on the machine of the other node.
-        let here = || format!("{name} at the node {}", self.service().node().name());
-        let rights = rights.0.iter().map(|PatternRights { pattern, may }| PassedRights {
-            names: match pattern {
-                NamePattern::Exact(name) => name.clone(),
-                NamePattern::Prefix(prefix) => format!("{prefix}*"),
-            },
-            acquire: may.contains(&Right::Acquire),
-            inspect: may.contains(&Right::Inspect),
-            break_: may.contains(&Right::Break),
-        });
-        let client = if uid.is_some() { here() } else { name.clone() };
-        PassedCall { client, rights: rights.collect(), call }
     }
 
     /// The client that holds a lock, at any member.
@@ -169,9 +146,8 @@ impl Owner {
 fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, String> {
     Box::pin(async move {
         let answer = match (serde_json::from_str::<PassedCall>(&text), homes) {
-            (Ok(PassedCall { client, rights, call }), Some(homes)) => {
-                let rights = Rights(rights.into_iter().map(allowed).collect());
-                let principal = Arc::new(Principal { name: client, uid: None, rights });
+            (Ok(PassedCall { client, call }), Some(homes)) => {
+                let principal = client.principal();
                 homes.carry_out(&Client { principal, remote: true }, call).await
             }
             (Ok(_), None) => Err(Status::unimplemented("this node serves no etcd clients")),
@@ -181,11 +157,4 @@ fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, St
         };
         serde_json::to_string(&answer).unwrap_or_default()
     })
-}
-
-fn allowed(rights: PassedRights) -> PatternRights {
-    let PassedRights { names, acquire, inspect, break_ } = rights;
-    let may = [(acquire, Right::Acquire), (inspect, Right::Inspect), (break_, Right::Break)];
-    let may = may.into_iter().filter_map(|(may, right)| may.then_some(right)).collect();
-    PatternRights { pattern: NamePattern::new(&names), may }
 }

@@ -21,6 +21,13 @@ pub(super) enum Code {
     Unauthenticated = 16,
 }
 
+/// The longest sentence about a call that failed, in bytes. It may quote what the client has sent,
+/// and it is a header of HTTP, of which clients accept a few kilobytes.
+const LONGEST: usize = 1000;
+
+/// How much of a sentence that is too long stays at its end, where the reason is.
+const END: usize = 400;
+
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Status {
@@ -30,7 +37,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn new(code: Code, text: impl Into<String>) -> Self {
-        Self { code, text: text.into() }
+        Self { code, text: shortened(text.into()) }
     }
 
     pub(super) fn invalid(text: impl Into<String>) -> Self {
@@ -80,6 +87,17 @@ impl Status {
     }
 }
 
+/// Leave out the middle of a text that is too long.
+fn shortened(text: String) -> String {
+    const GAP: &str = " ... ";
+    if text.len() <= LONGEST {
+        return text;
+    }
+    let head = &text[..text.floor_char_boundary(LONGEST - END - GAP.len())];
+    let tail = &text[text.ceil_char_boundary(text.len() - END)..];
+    format!("{head}{GAP}{tail}")
+}
+
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let code = match refusal.code {
@@ -108,5 +126,16 @@ mod tests {
     fn a_text_is_escaped_for_a_header() {
         let status = Status::invalid("50% of `ä`\n");
         assert_eq!(status.escaped(), "50%25 of `%C3%A4`%0A");
+    }
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        for letter in ["x", "ä", "€"] {
+            let text = format!("the key {} is not a lock", letter.repeat(30_000));
+            let Status { text: short, .. } = Status::invalid(text);
+            assert!(short.len() <= LONGEST && short.len() > LONGEST - 8, "{}", short.len());
+            assert!(short.starts_with("the key ") && short.ends_with("is not a lock"), "{short}");
+        }
+        let text = "x".repeat(LONGEST);
+        assert_eq!(Status::invalid(text.clone()).text, text);
     }
 }

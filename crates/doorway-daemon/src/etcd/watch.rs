@@ -5,8 +5,8 @@
 //! deletion means that it holds the lock. So if its request ends in any other way, the watch is
 //! cancelled with the reason, and never is a deletion told that did not happen.
 //!
-//! Any other watch is for clients that look at the holder of a lock: news of this node are told at
-//! once, and those of other members after half a second.
+//! Any other watch is for clients that look at the holder of a lock (`holders`): news of this node
+//! are told at once, and those of other members after half a second.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use tokio::time::sleep;
 
 use super::calls::{Calls, PAUSE};
 use super::grpc::{Messages, QUEUE, framed};
+use super::holders::HolderWatch;
 use super::home::HomeCall;
 use super::keys::{Key, Keys};
 use super::kv;
@@ -29,9 +30,9 @@ use super::messages::{
     Event, EventType, FilterType, KeyValue, LeaderRequest, LeaderResponse, WatchCreateRequest,
     WatchRequest, WatchResponse,
 };
+use super::routes::Owner;
 use super::status::{Code, Status};
 use super::wire::{EnumField, Message as _};
-use crate::service::Listener;
 use crate::task::boxed;
 
 /// How many keys one stream may watch at a time.
@@ -103,10 +104,10 @@ impl Calls {
         let (send, answers) = mpsc::channel(QUEUE);
         let work = Box::pin(async move {
             let lock = super::keys::lock(&request.name)?;
-            let mut listener = self.listener(&lock)?;
+            let mut holders = self.follow(&lock)?;
             let mut before = None;
             loop {
-                let now = until_known(|| self.first_of(&lock)).await?;
+                let now = holders.next().await?.map(|owner| first_of(&owner, &lock));
                 if let Some(kv) = now.clone().filter(|kv| before.as_ref() != Some(kv)) {
                     let header = self.header(kv.mod_revision);
                     let response = LeaderResponse { header, kv: Some(kv) };
@@ -115,37 +116,36 @@ impl Calls {
                     }
                     before = now;
                 }
-                changed(&mut listener, &lock).await;
             }
         });
         (work, answers)
     }
 
-    /// Receive news about a lock.
-    fn listener(&self, lock: &Name) -> Result<Listener, Status> {
+    /// Follow the holder of a lock that the client may inspect.
+    fn follow(&self, lock: &Name) -> Result<HolderWatch, Status> {
         allowed(&self.client.principal, Right::Inspect, lock)?;
-        Ok(self.routes.service().listen(&self.client.principal)?)
+        Ok(self.routes.follow(lock))
     }
 
-    /// The first key of the queue of a lock.
-    async fn first_of(&self, lock: &Name) -> Result<Option<KeyValue>, Status> {
-        let owner = self.routes.owner(&self.client, lock).await?;
-        Ok(owner.map(|owner| kv::kv_of(&owner, kv::owner_key(&owner, lock))))
-    }
-
-    /// The key that is watched, at the moment.
-    async fn watched_key(&self, watched: &WatchTarget) -> Result<Option<KeyValue>, Status> {
+    /// The key that is watched, if this is the holder of its lock.
+    async fn watched_key(
+        &self,
+        watched: &WatchTarget,
+        holder: Option<&Owner>,
+    ) -> Result<Option<KeyValue>, Status> {
         match watched {
             WatchTarget::Grant(..) => Err(Status::unexpected()),
             WatchTarget::Key(lock, lease, key) => {
-                let now = self.key_now(lock, *lease).await?;
-                Ok(now.map(|now| now.kv(key.clone())))
+                let holds = holder.and_then(|owner| owner.key.as_ref());
+                if let Some(state) = holds.filter(|state| state.lease == *lease) {
+                    return Ok(Some(state.kv(key.clone())));
+                }
+                // It may wait, or hold the lock since the holder was asked for.
+                let own = self.own_key(lock, *lease).await?;
+                Ok(own.map(|state| state.kv(key.clone())))
             }
-            WatchTarget::Bare(lock, key) => {
-                let owner = self.routes.owner(&self.client, lock).await?;
-                Ok(owner.map(|owner| kv::kv_of(&owner, key.clone())))
-            }
-            WatchTarget::Queue(lock) => self.first_of(lock).await,
+            WatchTarget::Bare(_, key) => Ok(holder.map(|owner| kv::kv_of(owner, key.clone()))),
+            WatchTarget::Queue(lock) => Ok(holder.map(|owner| first_of(owner, lock))),
         }
     }
 
@@ -192,14 +192,23 @@ impl Calls {
         else {
             return Err(Status::unexpected());
         };
-        let mut listener = self.listener(lock)?;
+        let mut holders = self.follow(lock)?;
         let start = request.start_revision;
         let leaves_out = |filter| request.filters.contains(&EnumField(filter));
         // What the client has seen. It says by its first revision which holder it knows.
         let mut before: Option<KeyValue> = None;
         let mut first = true;
         loop {
-            let now = until_known(|| self.watched_key(watched)).await?;
+            let holder = holders.next().await?;
+            let now = match self.watched_key(watched, holder.as_deref()).await {
+                // Nothing is told that is not known: the home of the lease may be away.
+                Err(status) if status.code == Code::Unavailable => {
+                    holders.renew();
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                known => known?,
+            };
             let mut events = Vec::new();
             let known =
                 first && now.as_ref().is_some_and(|kv| start == 0 || kv.mod_revision < start);
@@ -241,40 +250,13 @@ impl Calls {
             }
             before = now;
             first = false;
-            changed(&mut listener, lock).await;
         }
     }
 }
 
-/// Ask until the answer is known, because nothing is told that is not known: the holder may be
-/// about to change, or its node may be away.
-async fn until_known<T, F>(ask: impl Fn() -> F) -> Result<T, Status>
-where
-    F: Future<Output = Result<T, Status>>,
-{
-    loop {
-        match ask().await {
-            Err(status) if status.code == Code::Unavailable => sleep(PAUSE).await,
-            known => return known,
-        }
-    }
-}
-
-/// Wait until something has happened to a lock at this node, or for a while.
-async fn changed(listener: &mut Listener, lock: &Name) {
-    let here = async {
-        loop {
-            match listener.events.recv().await {
-                Ok(event) if event.lock != *lock => {}
-                // Something may have been missed.
-                _ => return,
-            }
-        }
-    };
-    tokio::select! {
-        () = here => {}
-        () = sleep(PAUSE) => {}
-    }
+/// The holder of a lock as the first key of its queue.
+fn first_of(owner: &Owner, lock: &Name) -> KeyValue {
+    kv::kv_of(owner, kv::owner_key(owner, lock))
 }
 
 /// The watches of one stream.

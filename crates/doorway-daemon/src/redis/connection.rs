@@ -272,6 +272,7 @@ impl Client {
             remote: self.remote,
             from: self.from,
             database: self.database,
+            redlock: self.shared.redlock.as_ref(),
         };
         Ok(match command {
             Command::Ping(None) => Reply::Simple("PONG"),

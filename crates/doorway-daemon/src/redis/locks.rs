@@ -11,9 +11,11 @@ use std::time::Duration;
 use doorway_protocol::{Ask, Code, Mode, Name, Wait};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
+use tokio::time::{sleep, timeout};
 
 use super::command::{LockCommand, Parameters, SetCondition, lock, milliseconds, seconds};
 use super::owner;
+use super::redlock::{AcquiringGuard, CONFIRMING, Confirmation, OwnerKey, PAUSE, Redlock, Vote};
 use super::resp::Reply;
 use super::script::Shape;
 use crate::members::audit::Operator;
@@ -31,6 +33,23 @@ pub(super) struct Locks<'a> {
     /// Its address, if it came over TCP.
     pub(super) from: Option<IpAddr>,
     pub(super) database: u32,
+    /// Whether the leases of other nodes count, and how they do.
+    pub(super) redlock: Option<&'a Arc<Redlock>>,
+}
+
+/// How the owner of a value has a lock.
+enum OwnLock {
+    /// By a lease of this node.
+    Here(OwnLease),
+    /// By a lease of another node, of which this node has said OK.
+    Elsewhere(Vote),
+}
+
+/// A lock that has been acquired by a call that goes on.
+enum AcquiredLock {
+    /// By a lease of this node, which no other node counts before the call has ended.
+    Here(#[expect(dead_code, reason = "it acts when it is dropped")] Option<AcquiringGuard>),
+    Elsewhere,
 }
 
 impl Locks<'_> {
@@ -58,7 +77,7 @@ impl Locks<'_> {
             LockCommand::Expire(key, ttl) => {
                 let lock = self.lock(&key)?;
                 let own = self.service.own_lease(&self.principal, &lock, None);
-                Ok(flag(self.renew(&lock, own, ttl).await?))
+                Ok(flag(self.renew_here(&lock, own, ttl).await?))
             }
             LockCommand::Delete(keys) => self.delete(&keys).await,
             LockCommand::DeleteIfOwner(key, value) => {
@@ -104,7 +123,6 @@ impl Locks<'_> {
             let text = format!("this script is for one key, and {} were given", keys.len());
             return Err(Reply::error(text));
         };
-        let own = self.own(lock, value);
         match shape {
             Shape::Release => Ok(flag(self.release(lock, value).await?)),
             Shape::ReleaseOrAbsent => {
@@ -115,19 +133,25 @@ impl Locks<'_> {
                 let held = self.service.holding(&self.principal, lock).await;
                 Ok(Reply::Integer(if matches!(held, Ok(None)) { -1 } else { 0 }))
             }
-            Shape::SetTtl | Shape::SetTtlSeconds => Ok(flag(self.renew(lock, own, ttl()?).await?)),
+            Shape::SetTtl | Shape::SetTtlSeconds => {
+                Ok(flag(self.renew(lock, value, ttl()?).await?))
+            }
             Shape::SetTtlOrAcquire => {
                 let ttl = ttl()?;
-                let renewed = self.renew(lock, own, ttl).await?;
-                Ok(flag(renewed || self.acquire(lock, value, ttl).await?))
+                let renewed = self.renew(lock, value, ttl).await?;
+                Ok(flag(renewed || self.acquire(lock, value, ttl).await?.is_some()))
             }
             Shape::AddTtl => {
+                let own = self.own_lease(lock, value).await?;
                 let left = Duration::from_millis(own.map_or(0, |own| own.left_ms));
                 let adds = more.get(1).is_some_and(|how| how == b"0");
                 let ttl = ttl()?.saturating_add(if adds { left } else { Duration::ZERO });
-                Ok(flag(self.renew(lock, own, ttl).await?))
+                Ok(flag(self.renew(lock, value, ttl).await?))
             }
-            Shape::Ttl => Ok(Reply::Integer(own.map_or(0, |own| integer(own.left_ms)))),
+            Shape::Ttl => {
+                let own = self.own_lease(lock, value).await?;
+                Ok(Reply::Integer(own.map_or(0, |own| integer(own.left_ms))))
+            }
             Shape::AcquireAll | Shape::ExtendAll | Shape::ReleaseAll => Ok(Reply::Integer(0)),
         }
     }
@@ -136,9 +160,32 @@ impl Locks<'_> {
         lock(self.database, key).map_err(Reply::error)
     }
 
-    /// The lease by which the owner of this value holds a lock.
-    fn own(&self, lock: &Name, value: &[u8]) -> Option<OwnLease> {
-        self.service.own_lease(&self.principal, lock, Some(&owner::key(value)))
+    fn owner(&self, lock: &Name, value: &[u8]) -> OwnerKey {
+        OwnerKey {
+            client: self.principal.name.clone(),
+            lock: lock.clone(),
+            owner: owner::key(value),
+        }
+    }
+
+    /// How the owner of this value has a lock, if it has.
+    fn own(&self, lock: &Name, value: &[u8]) -> Option<OwnLock> {
+        let here = self.service.own_lease(&self.principal, lock, Some(&owner::key(value)));
+        let elsewhere = || self.redlock?.vote(&self.owner(lock, value));
+        here.map(OwnLock::Here).or_else(|| elsewhere().map(OwnLock::Elsewhere))
+    }
+
+    /// The lease by which the owner of this value holds a lock, here or elsewhere.
+    async fn own_lease(&self, lock: &Name, value: &[u8]) -> Outcome<Option<OwnLease>> {
+        match (self.own(lock, value), self.redlock) {
+            (Some(OwnLock::Here(own)), _) => Ok(Some(own)),
+            (Some(OwnLock::Elsewhere(vote)), Some(redlock)) => {
+                let owner = self.owner(lock, value);
+                let own = redlock.look(&self.principal, &owner, &vote).await;
+                own.ok_or_else(|| silent(&vote))
+            }
+            _ => Ok(None),
+        }
     }
 
     async fn set(
@@ -148,11 +195,10 @@ impl Locks<'_> {
         ttl: Duration,
         when: SetCondition,
     ) -> Outcome<Reply> {
-        let own = self.own(lock, value);
-        if when != SetCondition::Free && self.renew(lock, own, ttl).await? {
+        if when != SetCondition::Free && self.renew(lock, value, ttl).await? {
             return Ok(Reply::OK);
         }
-        if when != SetCondition::Owned && self.acquire(lock, value, ttl).await? {
+        if when != SetCondition::Owned && self.acquire(lock, value, ttl).await?.is_some() {
             return Ok(Reply::OK);
         }
         let held = when == SetCondition::FreeOrOwned
@@ -167,9 +213,44 @@ impl Locks<'_> {
         Ok(Reply::Null)
     }
 
-    /// Acquire a lock if it is free.
-    async fn acquire(&self, lock: &Name, value: &[u8], ttl: Duration) -> Outcome<bool> {
+    /// Acquire a lock if it is free, or if another node confirms that the owner of this value has
+    /// it there.
+    async fn acquire(
+        &self,
+        lock: &Name,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Outcome<Option<AcquiredLock>> {
         self.check_ttl(ttl)?;
+        let acquired = self.acquire_here(lock, value, ttl).await?;
+        let (None, Some(redlock)) = (&acquired, self.redlock) else { return Ok(acquired) };
+        let owner = self.owner(lock, value);
+        let confirming = async {
+            loop {
+                match redlock.confirm(&self.principal, &owner, ttl).await {
+                    Confirmation::Held => return Ok(Some(AcquiredLock::Elsewhere)),
+                    Confirmation::No => return Ok(None),
+                    // If that fails, the lock may be free.
+                    Confirmation::Acquiring => sleep(PAUSE).await,
+                }
+                let acquired = self.acquire_here(lock, value, ttl).await?;
+                if acquired.is_some() {
+                    return Ok(acquired);
+                }
+            }
+        };
+        timeout(CONFIRMING, confirming).await.unwrap_or(Ok(None))
+    }
+
+    /// Acquire a lock by a lease of this node if it is free.
+    async fn acquire_here(
+        &self,
+        lock: &Name,
+        value: &[u8],
+        ttl: Duration,
+    ) -> Outcome<Option<AcquiredLock>> {
+        // It is dropped after the call, which may end a lease when it is dropped.
+        let guard = self.redlock.map(|redlock| redlock.acquiring(self.owner(lock, value)));
         let ask = Ask { lock: lock.clone(), mode: Mode::Exclusive, permits: None, wait: Wait::No };
         let lease = LeaseAsk {
             ask,
@@ -186,17 +267,36 @@ impl Locks<'_> {
                 self.release(lock, value).await?;
                 Err(shorter(lease.ttl))
             }
-            Answer::Leased(_) => Ok(true),
+            Answer::Leased(_) => {
+                if let Some(redlock) = self.redlock {
+                    redlock.begin(&self.owner(lock, value));
+                }
+                Ok(Some(AcquiredLock::Here(guard)))
+            }
             Answer::Refused(refusal) => {
                 let refusal = self.service.explained(lock, refusal).await;
-                if refusal.code == Code::NotFree { Ok(false) } else { Err(refusal.into()) }
+                if refusal.code == Code::NotFree { Ok(None) } else { Err(refusal.into()) }
             }
             _ => Err(unexpected()),
         }
     }
 
-    /// Let a lease of this client end after this time. False if it has ended already.
-    async fn renew(&self, lock: &Name, own: Option<OwnLease>, ttl: Duration) -> Outcome<bool> {
+    /// Let the lease of the owner of this value end after this time. False if it has none.
+    async fn renew(&self, lock: &Name, value: &[u8], ttl: Duration) -> Outcome<bool> {
+        match (self.own(lock, value), self.redlock) {
+            (Some(OwnLock::Elsewhere(vote)), Some(redlock)) => {
+                self.check_ttl(ttl)?;
+                let owner = self.owner(lock, value);
+                let extended = redlock.extend(&self.principal, &owner, vote.clone(), ttl).await;
+                extended.ok_or_else(|| silent(&vote))
+            }
+            (Some(OwnLock::Here(own)), _) => self.renew_here(lock, Some(own), ttl).await,
+            _ => self.renew_here(lock, None, ttl).await,
+        }
+    }
+
+    /// Let a lease of this node end after this time. False if it has ended already.
+    async fn renew_here(&self, lock: &Name, own: Option<OwnLease>, ttl: Duration) -> Outcome<bool> {
         self.check_ttl(ttl)?;
         let Some(OwnLease { fence, .. }) = own else { return Ok(false) };
         let call = Call::Renew(lock.clone(), fence, Some(ttl));
@@ -211,8 +311,19 @@ impl Locks<'_> {
 
     /// Release a lock that the owner of this value holds. True if it was held until now.
     async fn release(&self, lock: &Name, value: &[u8]) -> Outcome<bool> {
-        let call = Call::Withdraw(lock.clone(), owner::key(value));
-        match self.service.call(&self.principal, call).answer().await {
+        let owner = self.owner(lock, value);
+        let answer = match (self.own(lock, value), self.redlock) {
+            (Some(OwnLock::Elsewhere(vote)), Some(redlock)) => {
+                let released = redlock.release_vote(&self.principal, &owner, &vote).await;
+                return released.ok_or_else(|| silent(&vote));
+            }
+            (_, Some(redlock)) => redlock.release(&self.principal, &owner).await,
+            (_, None) => {
+                let call = Call::Withdraw(owner.lock, owner.owner);
+                self.service.call(&self.principal, call).answer().await
+            }
+        };
+        match answer {
             Answer::Withdrawn(released) => Ok(released),
             Answer::Refused(refusal) => Err(refusal.into()),
             _ => Err(unexpected()),
@@ -229,10 +340,10 @@ impl Locks<'_> {
     ) -> Outcome<bool> {
         let mut acquired = AcquiredLocks { locks: self, value, held: Vec::new() };
         for lock in locks {
-            if !self.acquire(lock, value, ttl).await? {
+            let Some(acquired_lock) = self.acquire(lock, value, ttl).await? else {
                 return Ok(false);
-            }
-            acquired.held.push(lock.clone());
+            };
+            acquired.held.push((lock.clone(), acquired_lock));
         }
         // The first leases began before the last lock was acquired.
         if acquired.held.len() > 1 && !self.renew_all(locks, value, ttl).await? {
@@ -250,12 +361,11 @@ impl Locks<'_> {
         value: &[u8],
         ttl: Duration,
     ) -> Outcome<bool> {
-        let own: Vec<_> = locks.iter().map(|lock| (lock, self.own(lock, value))).collect();
-        if own.iter().any(|(_, own)| own.is_none()) {
+        if locks.iter().any(|lock| self.own(lock, value).is_none()) {
             return Ok(false);
         }
-        for (lock, own) in own {
-            if !self.renew(lock, own, ttl).await? {
+        for lock in locks {
+            if !self.renew(lock, value, ttl).await? {
                 return Ok(false);
             }
         }
@@ -298,7 +408,7 @@ impl Locks<'_> {
 
     async fn fence(&self, lock: &Name, value: Option<&[u8]>) -> Outcome<Reply> {
         let fence = if let Some(value) = value {
-            self.own(lock, value).map(|own| own.fence)
+            self.own_lease(lock, value).await?.map(|own| own.fence)
         } else {
             let held = self.service.holding(&self.principal, lock).await?;
             held.map(|held| held.holder.fence)
@@ -338,15 +448,20 @@ const ABSENT: i64 = -2;
 struct AcquiredLocks<'a> {
     locks: &'a Locks<'a>,
     value: &'a [u8],
-    held: Vec<Name>,
+    held: Vec<(Name, AcquiredLock)>,
 }
 
 impl Drop for AcquiredLocks<'_> {
     fn drop(&mut self) {
-        for lock in std::mem::take(&mut self.held) {
-            let call = Call::Withdraw(lock, owner::key(self.value));
+        let Self { locks, value, held } = self;
+        for (lock, acquired) in held.drain(..) {
+            if let (AcquiredLock::Elsewhere, Some(redlock)) = (&acquired, locks.redlock) {
+                redlock.forget_vote(&locks.owner(&lock, value));
+                continue;
+            }
+            let call = Call::Withdraw(lock, owner::key(value));
             // Nobody waits for the answer.
-            drop(self.locks.service.call(&self.locks.principal, call));
+            drop(locks.service.call(&locks.principal, call));
         }
     }
 }
@@ -364,6 +479,13 @@ fn integer(number: u64) -> i64 {
 fn shorter(ttl: Duration) -> Reply {
     let ms = ttl.as_millis();
     Reply::error(format!("the node promises {ms} ms at most at the moment: ask for no more"))
+}
+
+/// The node with the lease does not answer.
+fn silent(vote: &Vote) -> Reply {
+    let text =
+        format!("TRYAGAIN the node {} has the lease of this lock, and does not answer", vote.node);
+    Reply::Error(text)
 }
 
 /// An answer that does not fit its call, which never comes.

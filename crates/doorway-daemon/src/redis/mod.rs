@@ -9,12 +9,14 @@
 //! - `script`: which script of a lock client a Lua text is.
 //! - `owner`: values, by which a lease is found again.
 //! - `locks`: commands about locks, translated for the service.
+//! - `redlock`: locks that a client acquires at several nodes of a group.
 //! - `connection`: one connection, from its first byte to its last.
 
 mod command;
 mod connection;
 mod locks;
 mod owner;
+mod redlock;
 mod resp;
 mod script;
 
@@ -26,6 +28,7 @@ use tokio::time::timeout;
 
 use crate::listen::{Doors, RedisDoor};
 use crate::service::Service;
+use redlock::Redlock;
 use resp::{Reply, Version};
 use script::Scripts;
 
@@ -37,13 +40,16 @@ struct RedisContext {
     service: Service,
     doors: Doors,
     scripts: Scripts,
+    redlock: Option<Arc<Redlock>>,
 }
 
 /// Make the function that serves connections of Redis clients, with the tokens and certificates of
-/// `doors`.
-pub fn door(service: &Service, doors: &Doors) -> RedisDoor {
+/// `doors`. With `redlock`, a lock that a client holds at another member counts here, too.
+pub fn door(service: &Service, doors: &Doors, redlock: bool) -> RedisDoor {
+    let redlock = redlock.then(|| Redlock::new(service));
     let (service, doors) = (service.clone(), doors.clone());
-    let shared = Arc::new(RedisContext { service, doors, scripts: Scripts::default() });
+let context = RedisContext { service, doors, scripts: Scripts::default(), redlock };
+    let shared = Arc::new(context);
     Arc::new(move |stream, peer| Box::pin(connection::serve(Arc::clone(&shared), stream, peer)))
 }
 

@@ -20,6 +20,7 @@ mod holder;
 mod holding;
 mod leaving;
 mod once;
+mod passed_client;
 mod passing;
 mod perform;
 mod process;
@@ -74,6 +75,8 @@ pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
 pub(crate) use health::majority_away;
 pub(crate) use holding::OwnLease;
 pub(crate) use once::{OnceAsk, TakenWindow};
+pub(crate) use passed_client::PassedClient;
+pub(crate) use passing::CallDoor;
 pub use process::Process;
 pub use report::FullStatus;
 

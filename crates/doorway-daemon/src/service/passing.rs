@@ -1,13 +1,15 @@
 //! Calls that a door passes on to the service at another member, because what they are about is at
 //! home there.
 //!
-//! A call and its answer are texts that only the door reads. The member that passes a call on says
+//! A call names its door, which carries it out at the other member. The call and its answer are
+//! texts that only this door reads. The member that passes a call on says
 //! every second that its client still waits. If it says so no longer, the call is dropped, and with
 //! it the request of a client that is gone. The answer comes as a message of its own, so a call may
 //! wait for as long as its client does.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorway_node::members::BoxedFuture;
@@ -45,7 +47,14 @@ const ATTEMPTS: usize = 5;
 #[serde(rename_all = "kebab-case")]
 pub(super) enum CallMessage {
     /// Begin this call of a client of mine. The answer is whether it has begun.
-    Begin { from: String, ticket: u64, call: String },
+    Begin {
+        from: String,
+        ticket: u64,
+        /// Members of earlier versions name none, and pass on the calls of one door only.
+        #[serde(default)]
+        door: CallDoor,
+        call: String,
+    },
     /// My client still waits. The answer is whether the call is known.
     Waits { from: String, ticket: u64 },
     /// My client waits no longer.
@@ -54,13 +63,32 @@ pub(super) enum CallMessage {
     Done { ticket: u64, answer: String },
 }
 
+/// A door whose calls may be passed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CallDoor {
+    #[default]
+    Etcd,
+    Redis,
+}
+
+impl CallDoor {
+    /// What a node does not do if it does not carry out the calls of this door.
+    fn service(self) -> &'static str {
+        match self {
+            Self::Etcd => "serve clients of etcd",
+            Self::Redis => "serve Redis clients with `redlock`",
+        }
+    }
+}
+
 /// Carries out a call that another member has passed on.
 pub(crate) type CarryOut = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + Send + Sync>;
 
 /// The calls of other members at this node, and those of this node at others.
 #[derive(Default)]
 pub(super) struct PassedCalls {
-    carry_out: OnceLock<CarryOut>,
+    carry_out: Mutex<BTreeMap<CallDoor, CarryOut>>,
     here: Mutex<HashMap<(String, u64), HostedCall, std::hash::RandomState>>,
     awaited: Mutex<HashMap<u64, oneshot::Sender<String>, std::hash::RandomState>>,
     last: AtomicU64,
@@ -96,13 +124,19 @@ impl Drop for AwaitedCall<'_> {
 }
 
 impl Service {
-    /// Carry out the calls that other members pass on by this function.
-    pub(crate) fn carry_out_by(&self, carry_out: CarryOut) {
-        let _ = self.0.passed.carry_out.set(carry_out); // The first door of a service counts.
+    /// Carry out the calls of a door that other members pass on by this function.
+    pub(crate) fn carry_out_by(&self, door: CallDoor, carry_out: CarryOut) {
+        // If a service has a door twice, the first one counts.
+        self.0.passed.carry_out.lock().entry(door).or_insert(carry_out);
     }
 
-    /// Pass a call on to another member, and wait for its answer.
-    pub(crate) async fn pass_on(&self, node: &str, call: String) -> Result<String, Refusal> {
+    /// Pass a call on to the same door of another member, and wait for its answer.
+    pub(crate) async fn pass_on(
+        &self,
+        node: &str,
+        door: CallDoor,
+        call: String,
+    ) -> Result<String, Refusal> {
         self.connected_to(node).await;
         let passed = &self.0.passed;
         // Numbers of an earlier process of this node must not be used again.
@@ -115,9 +149,9 @@ impl Service {
         passed.awaited.lock().insert(ticket, tell);
         let mut waiting = AwaitedCall { service: self, node, ticket, answered: false };
         let from = || self.0.node.name().to_owned();
-        let begun = self.tell(node, CallMessage::Begin { from: from(), ticket, call }).await;
+        let begun = self.tell(node, CallMessage::Begin { from: from(), ticket, door, call }).await;
         if begun == Some(false) {
-            let text = format!("the node {node} does not serve clients of etcd, or has no room");
+            let text = format!("the node {node} does not {}, or has no room", door.service());
             return Err(refusal(Code::Unavailable, text));
         }
         let mut heard = if begun.is_some() { Instant::now() } else { Instant::now() - SILENCE };
@@ -163,7 +197,9 @@ impl Service {
     /// Answer what the service at another member says. This must not wait.
     pub(super) fn hear(&self, what: CallMessage) -> bool {
         match what {
-            CallMessage::Begin { from, ticket, call } => self.begin_passed(from, ticket, call),
+            CallMessage::Begin { from, ticket, door, call } => {
+                self.begin_passed(from, ticket, door, call)
+            }
             CallMessage::Waits { from, ticket } => {
                 let mut here = self.0.passed.here.lock();
                 let call = here.get_mut(&(from, ticket));
@@ -180,8 +216,9 @@ impl Service {
         }
     }
 
-    fn begin_passed(&self, from: String, ticket: u64, call: String) -> bool {
-        let Some(carry_out) = self.0.passed.carry_out.get().cloned() else { return false };
+    fn begin_passed(&self, from: String, ticket: u64, door: CallDoor, call: String) -> bool {
+        let carry_out = self.0.passed.carry_out.lock().get(&door).cloned();
+        let Some(carry_out) = carry_out else { return false };
         let mut here = self.0.passed.here.lock();
         if here.len() >= CALLS || here.contains_key(&(from.clone(), ticket)) {
             return false;
@@ -226,8 +263,8 @@ impl Service {
 
 fn away(node: &str) -> Refusal {
     let text = format!(
-        "the node {node}, at which the lease is at home, does not answer; try again, or use \
-         another lease"
+        "the node {node}, which has the lease, does not answer: try again, or acquire the lock \
+         with another lease"
     );
     refusal(Code::Unavailable, text)
 }

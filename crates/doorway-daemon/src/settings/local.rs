@@ -47,6 +47,7 @@ impl Settings {
             sessions: None,
             http: None,
             redis: None,
+            redlock: false,
             etcd: None,
             hosts: Vec::new(),
             page: false,

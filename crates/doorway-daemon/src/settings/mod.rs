@@ -62,6 +62,8 @@ pub struct Settings {
     /// Where to listen for Redis clients over TCP with TLS: `host:port`. With it, the Unix socket
     /// serves them, too.
     pub redis: Option<String>,
+    /// Whether a lock that a Redis client holds at another member counts at this node, too.
+    pub redlock: bool,
     /// Where to listen for etcd clients over TCP with TLS: `host:port`. With it, the Unix socket
     /// serves them, too.
     pub etcd: Option<String>,

@@ -73,7 +73,7 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
         files::check_tls(top.diagnostics, tls, &node.me, &node.group);
     }
     let clients = clients(top, file);
-    let http = top.table("http");
+    let (http, redis) = (top.table("http"), top.table("redis"));
     Settings {
         source: None,
         scope: if node.members.len() > 1 || members.is_some() {
@@ -86,7 +86,8 @@ fn all(top: &Section<'_, '_>, file: &Path, overrides: &Overrides) -> Settings {
         socket: unix(top, file, overrides),
         sessions: door(&top.table("sessions"), has_tls, &clients),
         http: door(&http, has_tls, &clients),
-        redis: door(&top.table("redis"), has_tls, &clients),
+        redis: door(&redis, has_tls, &clients),
+        redlock: redis.is_there() && redis.switch("redlock"),
         etcd: door(&top.table("etcd"), has_tls, &clients),
         hosts: hosts(&http),
         page: http.is_there() && http.switch("page"),

@@ -450,12 +450,22 @@ static REDIS: Table = Table {
             clients need, over TCP with TLS. It needs [tls] and a [[client]], whose token is the \
             password. With this table the Unix socket serves Redis clients, too. docs/redis.md \
             says what differs from Redis.",
-    keys: &[key(
-        "listen",
-        Text("host:port, as \"127.0.0.1:6380\""),
-        Required("127.0.0.1:6380"),
-        "Where to listen: host:port.",
-    )],
+    keys: &[
+        key(
+            "listen",
+            Text("host:port, as \"127.0.0.1:6380\""),
+            Required("127.0.0.1:6380"),
+            "Where to listen: host:port.",
+        ),
+        key(
+            "redlock",
+            Switch,
+            Default("false"),
+            "Whether this node says OK for a lock that the same client holds at another member \
+             with the same value, after that member has confirmed it, as Redlock needs it. Give it \
+             to all members, and use values that no two programs share. docs/redis.md says why.",
+        ),
+    ],
 };
 
 static ETCD: Table = Table {

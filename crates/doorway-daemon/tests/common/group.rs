@@ -4,13 +4,19 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use doorway_daemon::ca::{self, Authority, Leaf};
+use doorway_daemon::certificate;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::daemon::Daemon;
 use super::network::Network;
-use super::{Place, addresses};
+use super::{PATIENCE, Place, addresses, fresh};
 
 /// Certificates for the nodes `n1`, `n2` and so on of the group `test`, and for its client `ci`.
 pub(crate) fn certificates(place: &Place, nodes: usize) {
@@ -39,15 +45,19 @@ fn doors(node: &str, sessions: &str, http: &str) -> String {
 
 /// A node without members that also serves TCP, with these additional settings.
 pub(crate) fn remote(more: &str) -> Daemon {
-    let place = Arc::new(Place::new());
-    certificates(&place, 1);
+    remote_at(&format!("@{}", fresh()), &Arc::new(Place::new()), more)
+}
+
+/// A node without members at this socket that also serves TCP, with these additional settings.
+pub(crate) fn remote_at(socket: &str, place: &Arc<Place>, more: &str) -> Daemon {
+    certificates(place, 1);
     let [sessions, http] = addresses(2).try_into().unwrap();
     let text = format!(
         "group = \"test\"\nnode = \"n1\"\ndata = \"data\"\ndrain = \"100ms\"\n\
          [[member]]\nname = \"n1\"\n{}{more}",
         doors("n1", &sessions, &http)
     );
-    let mut daemon = Daemon::new(&place, "n1", &text);
+    let mut daemon = Daemon::at(socket, place, "n1", &text);
     daemon.tcp = Some((sessions, http));
     daemon.spawn();
     daemon.ready();
@@ -101,5 +111,27 @@ impl Group {
         nodes.iter_mut().for_each(Daemon::spawn);
         nodes.iter().for_each(Daemon::ready);
         Self { nodes, links: between, place }
+    }
+    /// A connection of the client `ci` to a listener for TLS.
+    pub(crate) fn connect(&self, address: &str) -> StreamOwned<ClientConnection, TcpStream> {
+        let read = |name: &str| fs::read(self.place.file(name)).unwrap();
+        let mut roots = RootCertStore::empty();
+        for root in certificate::certificates(&read("ca.crt")).unwrap() {
+            roots.add(root).unwrap();
+        }
+        let chain = certificate::certificates(&read("ci.crt")).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(&read("ci.key")).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .unwrap();
+        let host = address.split(':').next().unwrap().to_owned();
+        let name = ServerName::try_from(host).unwrap();
+        let connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        StreamOwned::new(connection, stream)
     }
 }

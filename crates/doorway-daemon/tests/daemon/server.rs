@@ -63,7 +63,8 @@ pub(crate) async fn start(settings: &Settings) -> Service {
 
 /// The doors of a service, with HTTP and for clients of Redis and etcd.
 pub(crate) fn with_http(service: &Service, settings: &Settings, doors: Doors) -> Doors {
-    let (http, redis) = (http::door(service, settings, &doors), redis::door(service, &doors));
+    let http = http::door(service, settings, &doors);
+    let redis = redis::door(service, &doors, settings.redlock);
     let etcd = etcd::door(service, &doors);
     Doors { http: Some(http), redis: Some(redis), etcd: Some(etcd), ..doors }
 }

@@ -1,21 +1,19 @@
 //! Etcd clients that know several nodes of one group, and send each call to another one.
 
-use std::fs;
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
-use doorway_daemon::certificate::certificates;
 use serde_json::{Value, json};
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
+use super::client::{Grpc, bytes, inside};
+use crate::common::daemon::Daemon;
 use crate::common::group::Group;
-use crate::common::{PATIENCE, addresses, until};
+use crate::common::{addresses, until};
 use crate::http::client::{Answer, ask};
+use crate::server;
 
 /// Three nodes that serve etcd clients.
 pub(super) struct Nodes {
@@ -37,24 +35,7 @@ impl Nodes {
     }
 
     fn connect(&self, node: usize) -> StreamOwned<ClientConnection, TcpStream> {
-        let read = |name: &str| fs::read(self.group.place.file(name)).expect("a file");
-        let mut roots = RootCertStore::empty();
-        for root in certificates(&read("ca.crt")).expect("certificates") {
-            roots.add(root).expect("a root");
-        }
-        let key = PrivateKeyDer::from_pem_slice(&read("ci.key")).expect("a key");
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_client_auth_cert(certificates(&read("ci.crt")).expect("certificates"), key)
-            .expect("a client");
-        let host = self.addresses[node].split(':').next().expect("a host").to_owned();
-        let name = ServerName::try_from(host).expect("an address");
-        let connection = ClientConnection::new(Arc::new(config), name).expect("a connection");
-        let stream = TcpStream::connect(&self.addresses[node]).expect("somebody listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time can be set");
-        StreamOwned::new(connection, stream)
+        self.group.connect(&self.addresses[node])
     }
 
     fn lease(&self, node: usize, ttl: i64) -> String {
@@ -159,4 +140,43 @@ fn a_call_about_a_lease_of_a_node_that_is_away_gets_a_sentence() {
     let refused = nodes.post(2, "lock/lock", &lock("l", &lease)).expect(503);
     let told = refused["error"].as_str().expect("a text");
     assert!(told.contains("the node n1") && told.contains("does not answer"), "{told}");
+}
+
+/// How many bytes a node has sent to the others.
+fn sent(node: &Daemon) -> f64 {
+    let stream = server::connect(node.socket.trim_start_matches('@')).expect("somebody listens");
+    let page = ask(stream, "GET", "/metrics", &[], None).body;
+    let counts = page.lines().filter(|line| line.starts_with("doorway_link_bytes_sent_total{"));
+    let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    counts.sum()
+}
+
+#[test]
+fn watches_of_a_lock_share_their_questions_to_other_nodes() {
+    let nodes = Nodes::start();
+    let lease = nodes.lease(2, 60);
+    let held = nodes.post(2, "lock/lock", &lock("l", &lease)).expect(200);
+    let node = &nodes.group.nodes[0];
+    let grpc = Grpc::at(node.socket.trim_start_matches('@'));
+    let watch = || {
+        let mut stream = grpc.open("etcdserverpb.Watch/Watch", &[]);
+        stream.send(&[inside(1, &[bytes(1, "l/"), bytes(2, "l0")])]);
+        stream.next().expect("no error").expect("it is created");
+        stream
+    };
+    let rate = || {
+        let (before, begun) = (sent(node), Instant::now());
+        thread::sleep(Duration::from_secs(3));
+        (sent(node) - before) / begun.elapsed().as_secs_f64()
+    };
+    let mut watches = vec![watch()];
+    let alone = rate();
+    watches.extend((0..100).map(|_| watch()));
+    let together = rate();
+    assert!(together < 3.0 * alone, "{alone} and {together} bytes in a second");
+    nodes.post(1, "lock/unlock", &json!({"key": held["key"]})).expect(200);
+    for mut watch in watches {
+        let news = watch.next().expect("no error").expect("an answer");
+        assert_eq!(news.at(11).int(1), 1, "the key is deleted");
+    }
 }

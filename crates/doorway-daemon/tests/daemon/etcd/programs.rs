@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ use rustix::process::Signal;
 
 use super::group::Nodes;
 use crate::common::daemon::{Daemon, signal};
-use crate::common::{PATIENCE, addresses, group, until};
+use crate::common::{PATIENCE, Place, addresses, group, until};
 
 /// The versions of etcdctl.
 fn versions() -> Vec<String> {
@@ -305,7 +306,11 @@ fn kill_while_they_work(
                         break;
                     }
                     // A client of a node that was killed may fail.
-                    let _ = worker(attempt).output();
+                    match worker(attempt).output() {
+                        Ok(run) if run.status.success() => {}
+                        Ok(run) => eprintln!("{name} failed: {}: {}", run.status, text(&run)),
+                        Err(error) => eprintln!("{name} does not run: {error}"),
+                    }
                 }
                 working.fetch_sub(1, Ordering::Relaxed);
             });
@@ -367,4 +372,45 @@ fn a_tool_learns_the_calls_from_the_node() {
     command.args(["60", &program("REFLECTION_PYTHON"), "-B"]).arg(script("reflection.py"));
     let said = run(command.arg(&daemon.socket));
     assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+#[ignore = "it needs etcdctl and curl"]
+fn the_examples_of_the_page_work() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/etcd.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let blocks = |kind: &str| -> Vec<String> {
+        let begin = format!("```{kind}\n");
+        let parts = page.split(&begin).skip(1);
+        parts.map(|part| part.split("```").next().expect("an end").to_owned()).collect()
+    };
+    for version in versions() {
+        let place = Arc::new(Place::new());
+        let socket = place.file("socket").display().to_string();
+        let address = addresses(1).remove(0);
+        let settings = format!("[etcd]\nlisten = \"{address}\"\n");
+        let _daemon = group::remote_at(&socket, &place, &settings);
+        for kind in ["crt", "key"] {
+            let of = |name: &str| place.file(&format!("{name}.{kind}"));
+            fs::copy(of("ci"), of("reports")).expect("the certificate of the client");
+        }
+        let directory = place.path().display().to_string();
+        let script = format!("set -eu\n{}", blocks("sh").join("\n"));
+        let script = script.replace("127.0.0.1:2379", &address).replace("/run/doorway", &directory);
+        let bin = Path::new(&version).parent().map(|it| it.display().to_string());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("timeout");
+        shell.args(["60", "sh", "-c", &script]).current_dir(place.path());
+        shell.env("PATH", format!("{}:{path}", bin.unwrap_or_default())).env_remove("ETCDCTL");
+        let run = shell.output().expect("it runs");
+        let said = text(&run);
+        assert!(run.status.success(), "{said}");
+        // Fences differ from run to run.
+        let same = |text: &str| {
+            let line = text.lines().next().unwrap_or_default();
+            line.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_owned()
+        };
+        assert_eq!(same(&said), same(&blocks("text").concat()), "{said}");
+        assert!(said.contains("inside again") && said.contains("\"revision\":"), "{said}");
+    }
 }

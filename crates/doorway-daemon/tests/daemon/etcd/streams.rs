@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::client::{Grpc, ReceivedMessage, Stream, bytes, fails, inside, int, queue_txn};
 use crate::server::Server;
 
@@ -209,4 +211,30 @@ fn an_election_has_one_leader_whose_value_all_see() {
     assert_eq!(won.at(2).int(4), two);
     assert_eq!(observer.next().unwrap().unwrap().at(2).text(5), "second");
     fails(grpc.call("v3electionpb.Election/Proclaim", &proclaim), 2, &["not leader"]);
+}
+
+#[test]
+fn a_lock_that_an_operator_breaks_ends_its_key_and_goes_to_the_next_client() {
+    let server = Server::new();
+    let (one, other) = (Grpc::of(&server), Grpc::of(&server));
+    let (first, second) = (one.lease(30), other.lease(30));
+    let fence = enter(&one, "l", first);
+    let key = format!("l/{first:x}");
+    let mut seen = watch(&other, key.as_bytes(), fence + 1);
+    let (created, mut granted) = wait(&other, "l", second);
+    server.post("l", "break", &json!({"fence": fence.to_string()})).expect(200);
+    assert_eq!(seen.next().unwrap().unwrap().at(11).int(1), 1, "the key is deleted");
+    assert_eq!(granted.next().unwrap().unwrap().at(11).int(1), 1, "the next client has the lock");
+    let found = predecessor(&other, "l", created).unwrap();
+    assert!(found.revision() > fence);
+    // The client that has lost the lock can neither find its key nor release another one.
+    assert!(one.call(RANGE, &[bytes(1, &key)]).unwrap().all(2).is_empty());
+    assert_eq!(delete(&one, "l", first), 0);
+    assert_eq!(server.service.held(), 1);
+    // It hears of that by its lease, which has no time left.
+    let mut beats = one.open("etcdserverpb.Lease/LeaseKeepAlive", &[]);
+    beats.send(&[int(1, first)]);
+    assert_eq!(beats.next().unwrap().unwrap().int(3), 0);
+    fails(one.call(TXN, &queue_txn("l", first)), 5, &["lease not found"]);
+    assert_eq!(delete(&other, "l", second), 1);
 }

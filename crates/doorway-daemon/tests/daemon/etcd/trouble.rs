@@ -3,7 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
+use doorway_daemon::settings::{Limits, Settings, default_limits};
+use serde_json::json;
+
 use super::client::{Grpc, bytes, fails, framed, inside, int};
+use crate::common::settings::settings;
+use crate::http::client::ask;
 use crate::server::{self, Server};
 
 #[test]
@@ -25,6 +30,53 @@ fn malformed_calls_fail_and_others_go_on() {
     let serving = grpc.call("grpc.health.v1.Health/Check", &[]).unwrap();
     assert_eq!(serving.int(1), 1);
     grpc.lease(5);
+}
+
+/// A message of an error is a header, and clients accept a few kilobytes of them.
+#[test]
+fn an_error_does_not_quote_all_that_the_client_has_sent() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let key = "k".repeat(30_000);
+    let (code, text) = grpc.call("etcdserverpb.KV/Range", &[bytes(1, &key)]).unwrap_err();
+    assert!(code == 3 && text.len() < 1500 && text.contains("is not a lock"), "{code}: {text}");
+    let mut stream = grpc.open("etcdserverpb.Watch/Watch", &[]);
+    let end = format!("{}l", &key[1..]);
+    stream.send(&[inside(1, &[bytes(1, &key), bytes(2, end)])]);
+    let refused = stream.next().unwrap().unwrap().text(6);
+    assert!(refused.len() < 1500 && refused.contains("cannot be watched"), "{refused}");
+    let body = json!({"TTL": key});
+    let stream = server::connect(&server.name).unwrap();
+    let said = ask(stream, "POST", "/v3/lease/grant", &[], Some(&body)).expect(400);
+    let said = said["error"].as_str().unwrap();
+    assert!(said.len() < 1500 && said.contains("is to be"), "{said}");
+}
+
+#[test]
+fn limits_hold_as_at_every_other_door() {
+    let limits = Limits { sessions: 2, connections: 2, waiting: 1, ..default_limits() };
+    let server = Server::start(&Settings { limits, ..settings() });
+    let (one, two) = (Grpc::of(&server), Grpc::of(&server));
+    let (first, second) = (one.lease(5), two.lease(5));
+    fails(one.call("etcdserverpb.Lease/LeaseGrant", &[int(1, 5)]), 8, &["limits.sessions"]);
+    let lock = |name, lease| [bytes(1, name), int(2, lease)];
+    for name in ["l", "m"] {
+        one.call("v3lockpb.Lock/Lock", &lock(name, first)).unwrap();
+    }
+    let mut waits = two.open("v3lockpb.Lock/Lock", &[]);
+    waits.send(&lock("l", second));
+    server.waiting(1);
+    fails(two.call("v3lockpb.Lock/Lock", &lock("m", second)), 8, &["limits.waiting"]);
+    let mut third = server::connect(&server.name).unwrap();
+    third.write_all(b"POST /v3/lease/grant HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut said = String::new();
+    let _ = third.read_to_string(&mut said);
+    assert!(said.contains("limits.connections"), "{said}");
+    // What is released makes room.
+    waits.reset();
+    server.waiting(0);
+    one.call("etcdserverpb.Lease/LeaseRevoke", &[int(1, first)]).unwrap();
+    one.lease(5);
 }
 
 #[test]

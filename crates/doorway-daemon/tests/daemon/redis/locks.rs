@@ -9,7 +9,7 @@ use super::client::{RELEASE, Raw, request};
 use crate::common::group;
 use crate::server::Server;
 
-const EXTEND: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then \
+pub(super) const EXTEND: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then \
      return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end";
 const ADD: &str = "local token = redis.call('get', KEYS[1])
      if not token or token ~= ARGV[1] then return 0 end
@@ -20,17 +20,17 @@ const ADD: &str = "local token = redis.call('get', KEYS[1])
      if ARGV[3] == \"0\" then newttl = ARGV[2] + expiration end
      redis.call('pexpire', KEYS[1], newttl)
      return 1";
-const ACQUIRE_ALL: &str = "for i, key in ipairs(KEYS) do
+pub(super) const ACQUIRE_ALL: &str = "for i, key in ipairs(KEYS) do
        if redis.call(\"exists\", key) == 1 then return 0 end
      end
      for i, key in ipairs(KEYS) do redis.call(\"set\", key, ARGV[1], \"PX\", ARGV[2]) end
      return #KEYS";
-const EXTEND_ALL: &str = "for i, key in ipairs(KEYS) do
+pub(super) const EXTEND_ALL: &str = "for i, key in ipairs(KEYS) do
        if redis.call(\"get\", key) ~= ARGV[1] then return 0 end
      end
      for i, key in ipairs(KEYS) do redis.call(\"set\", key, ARGV[1], \"PX\", ARGV[2]) end
      return #KEYS";
-const RELEASE_ALL: &str = "local count = 0
+pub(super) const RELEASE_ALL: &str = "local count = 0
      for i, key in ipairs(KEYS) do
        if redis.call(\"get\", key) == ARGV[1] then
          redis.pcall(\"del\", key)
@@ -40,7 +40,7 @@ const RELEASE_ALL: &str = "local count = 0
      return count";
 
 /// The number of a reply.
-fn number(reply: &str) -> i64 {
+pub(super) fn number(reply: &str) -> i64 {
     reply.strip_prefix(':').and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{reply}"))
 }
 

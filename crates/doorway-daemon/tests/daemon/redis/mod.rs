@@ -4,5 +4,6 @@ pub(crate) mod client;
 mod group;
 mod locks;
 mod programs;
+mod redlock;
 mod remote;
 mod trouble;
