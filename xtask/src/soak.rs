@@ -47,7 +47,7 @@ pub(crate) fn bugs(only: &[&str]) -> anyhow::Result<()> {
         bail!("the tree without any bug fails: seed {seed}: {violation}");
     }
     println!("no bug: {SEEDS} seeds pass in {:.0} s", begin.elapsed().as_secs_f64());
-    let all = patches()?;
+    let all = patches(Path::new("."))?;
     let is_wanted =
         |path: &&PathBuf| only.is_empty() || only.iter().any(|only| stem(path).contains(only));
     let wanted: Vec<_> = all.iter().filter(is_wanted).collect();
@@ -80,9 +80,9 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn patches() -> anyhow::Result<Vec<PathBuf>> {
+fn patches(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut patches = Vec::new();
-    for entry in fs::read_dir(BUGS)? {
+    for entry in fs::read_dir(root.join(BUGS))? {
         patches.push(entry?.path());
     }
     patches.sort();
@@ -207,8 +207,7 @@ mod tests {
     fn every_bug_can_be_planted_and_every_area_has_some() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut areas: BTreeMap<String, usize> = BTreeMap::new();
-        for entry in fs::read_dir(root.join(BUGS)).unwrap() {
-            let path = entry.unwrap().path();
+        for path in patches(&root).unwrap() {
             let text = fs::read_to_string(&path).unwrap();
             for line in text.lines().filter_map(|line| line.strip_prefix("+++ b/")) {
                 assert!(!line.contains("simulation"), "{path:?} changes what is not shipped");
@@ -226,6 +225,27 @@ mod tests {
             assert!(areas.get(area).is_some_and(|count| *count >= 5), "{area}: {areas:?}");
         }
         assert!(areas.values().sum::<usize>() >= 30, "{areas:?}");
+    }
+
+    #[test]
+    fn every_bug_has_a_row_and_is_found() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = fs::read_to_string(root.join(PAGE)).unwrap();
+        let (_, rest) = page.split_once(TABLE_BEGIN).unwrap();
+        let (table, _) = rest.split_once(TABLE_END).unwrap();
+        let rows: Vec<&str> = table.lines().filter(|line| line.contains(" | `")).collect();
+        let bugs: Vec<String> =
+            patches(&root).unwrap().iter().map(|path| row_begin(&stem(path))).collect();
+        for bug in &bugs {
+            let row = rows.iter().filter(|row| row.starts_with(bug)).count();
+            assert_eq!(row, 1, "rows of {bug}; `cargo xtask soak --bugs NAME` writes one");
+        }
+        assert_eq!(rows.len(), bugs.len(), "rows without a patch");
+        for row in &rows {
+            assert!(!row.contains("| none |"), "not found: {row}");
+        }
+        let head = format!("{0} of {0} bugs are found within {SEEDS} seeds.", bugs.len());
+        assert!(table.starts_with(&head), "the table does not begin with: {head}");
     }
 
     #[test]

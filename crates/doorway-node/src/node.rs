@@ -397,6 +397,11 @@ impl Node {
         self.0.shell.views.subscribe()
     }
 
+    /// Learn when a member becomes connected or is lost, to look at [`Node::away`] then.
+    pub fn link_changes(&self) -> watch::Receiver<u64> {
+        self.0.shell.link_changes.subscribe()
+    }
+
     /// Stop the node. Clients that hold one of its locks lose it, and waiting requests fail. When
     /// this returns, the port and the directory of the node are free. That also holds for several
     /// callers at a time, and after a call that was cancelled. A node whose last clone is dropped

@@ -39,6 +39,7 @@ impl LinkHandler for NodeShell {
 
     fn up(&self, peer: PeerId, hello: &Hello) {
         tracing::info!(peer = self.peer_name(peer), "link up");
+        self.link_changes.send_modify(|changes| *changes += 1);
         match &self.membership {
             Membership::Fixed(_) => {
                 let (incarnation, epochs) = (hello.incarnation, hello.epochs.clone());
@@ -89,6 +90,7 @@ impl LinkHandler for NodeShell {
     }
 
     fn down(&self, peer: PeerId, closed: bool, why: &str) {
+        self.link_changes.send_modify(|changes| *changes += 1);
         let name = self.peer_name(peer);
         if closed {
             tracing::info!(peer = name, why, "link down");

@@ -77,6 +77,8 @@ pub(crate) struct NodeShell {
     ended: watch::Sender<Option<EndReason>>,
     /// The view that runs.
     pub(crate) views: watch::Sender<Option<u64>>,
+    /// How many times a link has come up or gone down.
+    pub(crate) link_changes: watch::Sender<u64>,
     clock: Clock,
     /// When the lease of the node ends, in nanoseconds since the node started. Each shard has its
     /// own copy; this one is for clients that enter without a call of their shard.
@@ -152,6 +154,7 @@ impl NodeShell {
             membership,
             ended: watch::Sender::new(None),
             views: watch::Sender::new(None),
+            link_changes: watch::Sender::new(0),
             clock,
             lease: AtomicU64::new(u64::MAX),
             waiting: AtomicUsize::new(0),

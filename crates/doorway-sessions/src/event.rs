@@ -82,8 +82,6 @@ pub enum Input {
     AllErased,
     /// The ledger could not be synced to disk, for this reason.
     LedgerFailed(String),
-    /// Somebody wants to know whether the ledger can be written.
-    ProbeLedger,
     /// What [`Output::Probe`] asked for was done, or could not be, for this reason.
     Probed(Result<(), String>),
     /// What [`Output::Hold`] asked for was done, or was not.

@@ -280,7 +280,6 @@ impl Sessions {
             Input::Erased(place, erased) => self.erased(now, place, &erased, out),
             Input::AllErased => self.all_erased(out),
             Input::LedgerFailed(error) => self.note_failure(now, &Err(error), out),
-            Input::ProbeLedger => self.probe_ledger(now, out),
             Input::Probed(written) => self.probed(now, &written, out),
             Input::Held { ask, length, kept } => self.held_by_group(now, ask, length, kept, out),
             Input::Dropped(name, fence, done) => self.dropped(name, fence, &done, out),

@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// Refuse a request for a lock if the service drains or stops.
-    pub(super) fn check_grants(&self) -> Result<(), Refusal> {
+    pub fn check_grants(&self) -> Result<(), Refusal> {
         match self.stage {
             Stage::Draining => Err(drained()),
             Stage::Stopped => Err(stopping()),
@@ -88,7 +88,7 @@ impl Sessions {
             let Some(asking) = self.asks.get(&ask) else { continue };
             let (number, request) = (asking.session, asking.request);
             self.abandon(ask, out);
-            self.answer(number, request, Err(stopping()), out);
+            self.answer(number, request, Err(drained()), out);
             self.end_if_idle(number, out);
         }
         if self.counters.in_use() == 0 {

@@ -101,19 +101,12 @@ impl Sessions {
         out.extend(self.ledger.unerased.drain(..).map(Output::Release));
     }
 
-    /// Ask for a probe, unless it was tried a moment ago.
-    pub(super) fn probe_ledger(&mut self, now: Moment, out: &mut Vec<Output>) {
+    /// Ask for a probe while the ledger is in trouble, unless it was tried a moment ago.
+    pub(super) fn probe_in_trouble(&mut self, now: Moment, out: &mut Vec<Output>) {
         let due = self.ledger.tried.is_none_or(|tried| now.since(tried) >= PAUSE);
-        if self.setup.ledger && self.stage != Stage::Stopped && due {
+        if self.ledger.trouble.is_some() && self.stage != Stage::Stopped && due {
             self.ledger.tried = Some(now);
             out.push(Output::Probe);
-        }
-    }
-
-    /// Ask for a probe while the ledger is in trouble.
-    pub(super) fn probe_in_trouble(&mut self, now: Moment, out: &mut Vec<Output>) {
-        if self.ledger.trouble.is_some() {
-            self.probe_ledger(now, out);
         }
     }
 

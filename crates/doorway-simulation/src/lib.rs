@@ -27,6 +27,8 @@ mod story;
 mod world;
 
 use context::Context;
+use random::Random;
+use settings::Settings;
 use story::Story;
 use world::World;
 
@@ -43,6 +45,35 @@ pub struct Outcome {
     pub violation: Option<String>,
     /// The log of the run, if it was wanted.
     pub log: String,
+}
+
+/// What a seed draws for a run, besides much else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feature {
+    /// The list of members is fixed.
+    FixedMembers,
+    /// The group agrees on its members.
+    AgreedMembers,
+    /// Clients keep locks until others want them.
+    KeptLocks,
+    /// Clients hold locks without end.
+    EndlessLocks,
+    /// One node stays away when the faults end.
+    Outage,
+}
+
+/// What the seed of a run draws.
+pub fn features(seed: u64) -> Vec<Feature> {
+    let settings = Settings::draw(&mut Random::new(seed));
+    let agreed = settings.agreed.is_some();
+    let features = [
+        (Feature::FixedMembers, !agreed),
+        (Feature::AgreedMembers, agreed),
+        (Feature::KeptLocks, settings.clients.iter().any(|client| client.keep)),
+        (Feature::EndlessLocks, settings.endless),
+        (Feature::Outage, settings.outage.is_some()),
+    ];
+    features.into_iter().filter(|(_, drawn)| *drawn).map(|(feature, _)| feature).collect()
 }
 
 /// Make the run of a seed. With `logs`, everything that happens is written into its log.

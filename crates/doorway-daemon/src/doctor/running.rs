@@ -11,7 +11,7 @@ use doorway_protocol::{
 };
 
 use super::Finding;
-use crate::service::majority_away;
+use crate::service::half_away;
 use crate::settings::{Settings, Socket};
 
 /// How long a node may take to answer.
@@ -103,7 +103,7 @@ fn answered(socket: &Socket, answer: &NodeAnswer) -> Finding {
         return Finding::warning("node", what, format!("start or connect {}", away.join(", ")));
     }
     if members.is_none()
-        && let Some(away) = majority_away(&answer.status)
+        && let Some(away) = half_away(&answer.status)
     {
         return Finding::warning("node", format!("{what}; {away}"), "start or reconnect them");
     }

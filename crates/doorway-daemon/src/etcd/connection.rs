@@ -267,7 +267,9 @@ impl Connection {
 
     async fn health(&self, messages: Messages) -> Result<HealthCheckResponse, Status> {
         let _ = HealthCheckRequest::decode(&messages.one().await?)?;
-        let serving = self.shared.routes.service().serving().is_ok();
+        let service = self.shared.routes.service();
+        service.try_disk().await;
+        let serving = service.serving().is_ok();
         let status = if serving { ServingStatus::Serving } else { ServingStatus::NotServing };
         Ok(HealthCheckResponse { status: EnumField(status) })
     }

@@ -32,6 +32,7 @@ pub(crate) struct StatusView {
     responses((status = 200, description = "The status of the node.", body = StatusView), Problems),
 )]
 pub(crate) async fn status(State(api): State<Api>) -> axum::Json<StatusView> {
+    api.service.try_disk().await;
     let (status, arranged) = (api.service.full_status(), api.service.node().arrangements());
     axum::Json(StatusView { status, arranged })
 }
@@ -70,6 +71,7 @@ pub(crate) async fn health(
     State(api): State<Api>,
     caller: Option<Extension<Caller>>,
 ) -> Result<axum::Json<Health>, Problem> {
+    api.service.try_disk().await;
     match (api.service.serving(), caller) {
         (Ok((view, away)), Some(_)) => {
             Ok(axum::Json(Health { serving: true, view: Some(view), away: Some(away) }))
@@ -90,5 +92,6 @@ pub(crate) async fn health(
     ),
 )]
 pub(crate) async fn metrics(State(api): State<Api>) -> impl IntoResponse {
+    api.service.try_disk().await;
     ([(CONTENT_TYPE, OPEN_METRICS)], api.metrics.text())
 }

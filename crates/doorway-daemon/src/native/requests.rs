@@ -56,9 +56,6 @@ impl Requests {
             Request::Status(number) => {
                 self.outbox.tell(&Reply::Status(number, Box::new(self.service.status())));
             }
-            Request::Ledger(number) => {
-                self.outbox.tell(&Reply::Ledger(number, self.service.ledger_trouble()));
-            }
             Request::LastHolders(number, lock) => {
                 match self.service.last_holders(&self.principal(connected), &lock) {
                     Ok(holders) => self.outbox.tell(&Reply::LastHolders(number, holders)),
@@ -79,6 +76,7 @@ impl Requests {
             | Request::Break(..)
             | Request::AwaitFree(..)
             | Request::Drain(..)
+            | Request::Ledger(..)
             | Request::Members(..)
             | Request::Once { .. }
             | Request::Windows(..) => self.ask(connected, request),
@@ -115,6 +113,10 @@ impl Requests {
             }),
             Request::AwaitFree(number, lock) => self.answer(number, async move {
                 service.await_free(&principal, &lock).await.map(|()| Reply::Done(number))
+            }),
+            Request::Ledger(number) => self.answer(number, async move {
+                service.try_disk().await;
+                Ok(Reply::Ledger(number, service.ledger_trouble()))
             }),
             Request::Drain(number, ms) => self.answer(number, async move {
                 let within = (ms > 0).then(|| Duration::from_millis(ms));

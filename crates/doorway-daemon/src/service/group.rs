@@ -138,7 +138,11 @@ struct NodeLock {
 /// Answer a question of the service at another member; `None` if it cannot be understood.
 pub(super) fn answer(service: &Service, question: &[u8]) -> Option<Vec<u8>> {
     let answer = match serde_json::from_slice(question).ok()? {
-        Question::Status => serde_json::to_vec(&service.full_status()),
+        Question::Status => {
+            let asked = service.clone();
+            service.0.runtime.spawn(async move { asked.try_disk().await }); // For the next time.
+            serde_json::to_vec(&service.full_status())
+        }
         Question::Locks { prefix, after, by_wait, visible } => {
             let after = after.as_deref().map(Name::new).transpose().ok()?;
             let order = if by_wait { ListOrder::Wait } else { ListOrder::Name };
@@ -238,7 +242,9 @@ impl Service {
     /// Report about every member of the group. This takes half a second if one of them does not
     /// answer.
     pub async fn group(&self) -> GroupStatus {
-        let (answers, silent) = self.ask::<FullStatus>(&Question::Status).await;
+        let question = Question::Status;
+        let ((answers, silent), ()) =
+            tokio::join!(self.ask::<FullStatus>(&question), self.try_disk());
         let mut nodes = vec![self.full_status()];
         nodes.extend(answers.into_iter().map(|(_, status, _)| status));
         GroupStatus { nodes, away: self.away(), silent }

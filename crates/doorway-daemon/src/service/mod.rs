@@ -13,6 +13,7 @@ mod breaking;
 mod calling;
 mod connection;
 mod description;
+mod disk;
 mod events;
 mod group;
 mod health;
@@ -72,7 +73,7 @@ pub(crate) use connection::{Entry, OpenConnection, REJECTED};
 pub(crate) use events::Listener;
 pub use events::{Event, EventKind};
 pub use group::{GroupLine, GroupLocks, GroupStatus, ListOrder, LockState};
-pub(crate) use health::majority_away;
+pub(crate) use health::half_away;
 pub(crate) use holding::OwnLease;
 pub(crate) use once::{OnceAsk, TakenWindow};
 pub(crate) use passed_client::PassedClient;
@@ -102,6 +103,8 @@ pub(crate) struct ServiceShell {
     listeners: events::Listeners,
     /// The descriptions of the clients of open sessions, for the reports of the node.
     clients: Arc<Descriptions>,
+    /// Whether the disk answers.
+    disk: disk::DiskProbe,
     /// Locked while the ledger is being synced to disk.
     syncing: Arc<tokio::sync::Mutex<()>>,
     /// Whether the node grants locks: former holders are back, or their time is over.
@@ -214,6 +217,7 @@ impl Service {
             events: broadcast::Sender::new(1024),
             listeners: events::Listeners::default(),
             clients,
+            disk: disk::DiskProbe::default(),
             syncing: Arc::default(),
             serving: watch::Sender::new(!reclaims),
             rejected: Arc::new(Semaphore::new(REJECTED)),

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::Service;
 use super::group::Question;
@@ -32,9 +32,8 @@ const REMINDER: Duration = Duration::from_secs(1);
 /// counts as away.
 const SILENCE: Duration = Duration::from_secs(4);
 
-/// How long a call waits until its member is connected, and how often it looks.
+/// How long a call waits until its member is connected.
 const STARTING: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
 
 /// How many calls of other members may wait at this node.
 const CALLS: usize = 20_000;
@@ -181,10 +180,15 @@ impl Service {
 
     /// Wait for a while until a member is connected: it may be starting.
     async fn connected_to(&self, node: &str) {
-        let until = Instant::now() + STARTING;
-        while Instant::now() < until && self.0.node.away().iter().any(|(name, _)| name == node) {
-            sleep(LOOK).await;
-        }
+        let mut changes = self.0.node.link_changes();
+        let connected = async {
+            while self.0.node.away().iter().any(|(name, _)| name == node) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = timeout(STARTING, connected).await;
     }
 
     /// Say something to the service at another member; `None` if it does not answer.

@@ -152,18 +152,23 @@ impl ServiceShell {
         core.inputs.push_back(Input::Erased(place, erased));
     }
 
-    /// Find out whether the directory of the ledger and the ledger itself can be written. A full
-    /// disk still takes what makes no file longer, so records are erased first.
+    /// Do what could not be done before with the ledger, and find out whether it can be written. A
+    /// full disk still takes what makes no file longer, so records are erased first.
     fn probe(&self, core: &mut Core) {
-        let erased = self.in_ledger(Ledger::catch_up);
-        if erased.is_ok() {
+        let done = self.in_ledger(Ledger::catch_up);
+        if done.is_ok() {
             core.inputs.push_back(Input::AllErased);
         }
+        core.inputs.push_back(Input::Probed(done.and_then(|()| self.try_disk())));
+    }
+
+    /// Find out whether the directory of the ledger and the ledger itself can be written. This
+    /// takes as long as the disk does.
+    pub(super) fn try_disk(&self) -> Result<(), String> {
         let directory = self.ledger.as_ref().and_then(|ledger| ledger.path().parent());
         let usable = directory.map_or(Ok(true), |directory| directory::examine(directory, false));
-        let usable = usable.map_err(|error| error.to_string());
-        let probed = erased.and(usable).and_then(|_| self.in_ledger(Ledger::probe));
-        core.inputs.push_back(Input::Probed(probed));
+        usable.map_err(|error| error.to_string())?;
+        self.in_ledger(Ledger::probe)
     }
 
     /// Hold a lock again that was held before the node was started.

@@ -123,14 +123,14 @@ impl Service {
         FullStatus { ledger: self.ledger_trouble(), node: self.status() }
     }
 
-    /// Find out whether the ledger can be written. If it cannot, this tells why.
+    /// Why the ledger cannot be written, as far as the node knows.
     pub fn ledger_trouble(&self) -> Option<LedgerTrouble> {
-        self.0.input(Input::ProbeLedger);
         let now = Moment::now_at_node();
-        let core = self.0.core.lock();
-        let (since, error) = core.sessions.ledger_trouble()?;
-        let (error, remedy) = (error.to_owned(), REMEDY.to_owned());
-        Some(LedgerTrouble { error, remedy, for_ms: ms(now.since(since)) })
+        let known = self.0.core.lock().sessions.ledger_trouble().map(|(since, error)| {
+            let for_ms = ms(now.since(since));
+            LedgerTrouble { error: error.to_owned(), remedy: REMEDY.to_owned(), for_ms }
+        });
+        known.or_else(|| self.0.disk.trouble(now))
     }
 
     /// What the sessions have counted.

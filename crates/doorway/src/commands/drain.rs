@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use crate::service::exit::Exit;
 use crate::service::options::{LookArgs, seconds};
 use crate::service::query::Query;
 
@@ -33,7 +34,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut query = Query::look(&args.node.address)?;
     query.answer(|machine, now| machine.drain(now, args.wait))?;
-    query.wait_for_end(MOST)?;
+    if !query.wait_for_end(MOST)? {
+        let text = format!(
+            "no lock is held any more, but the node has not ended within {} s; see its log",
+            MOST.as_secs()
+        );
+        return Err(Exit::new(1, text).into());
+    }
     writeln!(out, "the node has ended: nothing was held any more")?;
     Ok(())
 }

@@ -233,6 +233,11 @@ impl Link {
         }
     }
 
+    /// Whether there is a connection to a node.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.stream.is_some()
+    }
+
     /// The socket, and the events to wait for on it.
     pub(crate) fn interest(&mut self) -> Option<(BorrowedFd<'_>, PollFlags)> {
         if let Some(dial) = &self.dial {

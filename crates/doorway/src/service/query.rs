@@ -163,14 +163,18 @@ impl Query {
         }
     }
 
-    /// Wait until the node has closed the connection, but for at most this long.
-    pub(crate) fn wait_for_end(&mut self, most: Duration) -> Result<(), Exit> {
+    /// Wait until the node has closed the connection, but for at most this long. Returns whether it
+    /// has.
+    pub(crate) fn wait_for_end(&mut self, most: Duration) -> Result<bool, Exit> {
         let until = Moment::now().after(most);
-        while self.link.hopeless().is_none() && Moment::now() < until {
+        while self.link.is_connected() {
+            if Moment::now() >= until {
+                return Ok(false);
+            }
             self.pause(until)?;
             while self.link.event().is_some() {}
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Wait until something happens, or until this moment. A signal stops or ends the command.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::place::{DOORWAY, Place, Process, children, lives, signal, until};
 
@@ -35,7 +36,10 @@ fn a_node_that_is_drained_ends_when_its_last_lock_is_released() {
     let drain = Process::spawn(place.command(["drain", "-w", "60"]).stdout(Stdio::piped()));
     fs::write(place.file("go"), "").unwrap();
     assert_eq!(job.end().code(), Some(3), "the command has run to its end");
+    let began = Instant::now();
     assert_eq!(drain.end().code(), Some(0));
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(4), "the node was gone before, and this took {took:?}");
     assert_eq!(place.code("status").0, Some(69), "`drain` returns when the node is gone");
     until("its process has ended", || !lives(place.node()));
 }

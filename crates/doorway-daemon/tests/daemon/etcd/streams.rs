@@ -164,7 +164,7 @@ fn the_lock_service_waits_and_a_reset_call_gets_nothing() {
     patient.send(&[bytes(1, "l"), int(2, two)]);
     assert!(patient.is_silent(Duration::from_millis(50)));
     given_up.reset();
-    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(lock(one).unwrap().revision(), held.revision(), "the reset was read before this");
     assert_eq!(server.service.status().waiting, 1, "another call wants the same");
     patient.reset();
     server.waiting(0);

@@ -273,7 +273,6 @@ fn a_view_that_ends_and_begins_is_an_event() {
     until("a view runs", || get(&group.nodes[0], "/v1/status")["view"].is_u64());
     let before = get(&group.nodes[0], "/v1/status")["view"].as_u64().expect("a view runs");
     group.nodes[2].kill();
-    thread::sleep(Duration::from_millis(100));
     group.nodes[2].spawn();
     group.nodes[2].ready();
     // The first views may be told late, so the news may begin with the view that runs already.
