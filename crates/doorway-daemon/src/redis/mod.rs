@@ -48,7 +48,7 @@ struct RedisContext {
 pub fn door(service: &Service, doors: &Doors, redlock: bool) -> RedisDoor {
     let redlock = redlock.then(|| Redlock::new(service));
     let (service, doors) = (service.clone(), doors.clone());
-let context = RedisContext { service, doors, scripts: Scripts::default(), redlock };
+    let context = RedisContext { service, doors, scripts: Scripts::default(), redlock };
     let shared = Arc::new(context);
     Arc::new(move |stream, peer| Box::pin(connection::serve(Arc::clone(&shared), stream, peer)))
 }

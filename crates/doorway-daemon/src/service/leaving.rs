@@ -53,7 +53,8 @@ impl Service {
         }
     }
 
-    /// Drain the service on behalf of a client, and end it if nothing is held any more.
+    /// Drain the service on behalf of a client, who is told whether locks are still held after the
+    /// time of the request. The service ends when nothing is held any more, also after that time.
     pub(crate) async fn leave(
         &self,
         principal: &Principal,
@@ -65,21 +66,18 @@ impl Service {
         }
         tracing::info!(by = principal.name, "the node drains: nothing is granted any more");
         if self.drain(within.unwrap_or(self.0.drain)).await {
-            self.0.leaving.notify_one();
             return Ok(());
         }
         let held = match self.in_use() {
             1 => "1 lock is still held".to_owned(),
             held => format!("{held} locks are still held"),
         };
-        let text = format!(
-            "{held}; the node grants nothing any more, and ends when you drain it again and \
-             nothing is held"
-        );
+        let text =
+            format!("{held}; the node grants nothing any more, and ends when nothing is held");
         Err(refusal(Code::NotFree, text))
     }
 
-    /// Wait until the service was drained on behalf of a client, and is to end.
+    /// Wait until the service was drained, and nothing is held any more.
     pub async fn left(&self) {
         self.0.leaving.notified().await;
     }

@@ -117,7 +117,7 @@ pub(crate) struct ServiceShell {
     changed: Notify,
     /// Notified when nothing is held any more after [`Input::Drain`].
     drained: Notify,
-    /// Notified when the service was drained on behalf of a client, and is to end.
+    /// Notified when the service was drained, and is to end because nothing is held any more.
     leaving: Notify,
     /// Calls between the services of the group.
     passed: passing::PassedCalls,

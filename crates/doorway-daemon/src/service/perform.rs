@@ -122,7 +122,10 @@ impl ServiceShell {
                 self.clients.lock().remove(&session);
                 self.changed.notify_waiters();
             }
-            Output::Drained => self.drained.notify_waiters(),
+            Output::Drained => {
+                self.drained.notify_waiters();
+                self.leaving.notify_one();
+            }
         }
     }
 

@@ -11,6 +11,9 @@ use super::{Mistakes, Overrides, Settings, default_limits, read};
 /// The node of a user stops after this time without sessions.
 pub const IDLE_STOP: Duration = Duration::from_mins(10);
 
+/// How long `doorway drain` waits for holders, as in a configuration without the key `drain`.
+const DRAIN: Duration = Duration::from_secs(10);
+
 /// The user who runs this process, by the effective uid and never by the environment.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -54,7 +57,7 @@ impl Settings {
             clients: Vec::new(),
             tls: None,
             limits: default_limits(),
-            drain: Duration::ZERO,
+            drain: DRAIN,
             idle_stop: Some(overrides.idle_stop.unwrap_or(IDLE_STOP)),
             wall_clock: std::time::SystemTime::now,
         })

@@ -13,8 +13,8 @@ const MOST: Duration = Duration::from_secs(5);
 /// Tell a node to leave for good: grant nothing more, and end when no lock is held
 ///
 /// All clients are told that the node wants to leave. No lock is taken from its holder. If locks
-/// are still held after the time of --wait, the exit code is 1, and the node goes on without
-/// granting anything: run this again, or see `doorway top` for who holds what. A stop (SIGTERM,
+/// are still held after the time of --wait, the exit code is 1; the node grants nothing any more,
+/// and ends when the last lock is released. `doorway top` shows who holds what. A stop (SIGTERM,
 /// `systemctl restart`) is different: it leaves locks and sessions to the next start.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \

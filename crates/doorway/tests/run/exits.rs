@@ -45,6 +45,21 @@ fn a_node_that_is_drained_ends_when_its_last_lock_is_released() {
 }
 
 #[test]
+fn a_drained_node_ends_also_if_nobody_waits_for_it() {
+    let place = Place::new();
+    let line = "until [ -e go ]; do sleep 0.02; done";
+    let job = Process::spawn(place.run("x", line).current_dir(&place.directory));
+    until("the lock is held", || place.inside("x", 1));
+    let (code, text) = place.code("drain -w 0");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("and ends when nothing is held"), "{text}");
+    assert!(lives(place.node()));
+    fs::write(place.file("go"), "").unwrap();
+    assert_eq!(job.end().code(), Some(0));
+    until("its process has ended", || !lives(place.node()));
+}
+
+#[test]
 fn a_command_that_cannot_be_run_gives_the_exit_code_of_a_shell() {
     let place = Place::new();
     let (code, text) = place.code("run x -- no-such-command");
