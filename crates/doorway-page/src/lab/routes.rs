@@ -319,6 +319,8 @@ struct CheckCall {
     duplicates: u32,
     #[serde(default)]
     crashes: u32,
+    #[serde(default)]
+    withdrawing: bool,
     limit: Option<u64>,
 }
 
@@ -334,6 +336,7 @@ async fn check(State(lab): State<Lab>, body: Body<CheckCall>) -> Result<Response
         losses: call.losses,
         duplicates: call.duplicates,
         crashes: call.crashes,
+        withdrawing: call.withdrawing,
         limit: call.limit.unwrap_or(WORLDS.1).min(WORLDS.0),
     };
     let work = move |reader: &mut Reader| {
