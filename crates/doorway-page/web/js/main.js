@@ -8,7 +8,6 @@ import { setup } from "./setup.js";
 import { shelf } from "./shelf.js";
 import { read } from "./url.js";
 
-takeToken();
 const home = globalThis.doorwayHome ?? server;
 const lab = new Lab(home);
 const $ = (id) => document.getElementById(id);
@@ -182,6 +181,11 @@ async function route() {
   return undefined;
 }
 
+async function arrive() {
+  await takeToken();
+  return route();
+}
+
 /** The next violation of the story; if it has none, go on until there is one. */
 function violation() {
   const { story, at } = lab;
@@ -208,9 +212,8 @@ if (saved) document.documentElement.dataset.theme = saved;
 $("bar").append(bar.element);
 addEventListener("hashchange", () => {
   clearTimeout(remember.timer);
-  takeToken();
-  lab.attempt(route);
+  lab.attempt(arrive);
 });
-await lab.attempt(route);
+await lab.attempt(arrive);
 document.body.dataset.ready = "yes";
 globalThis.doorwayLab = lab;
