@@ -46,6 +46,7 @@ pub const FILES: &[File] = files![
     "js/news.js",
     "js/overview.js",
     "js/pills.js",
+    "js/seek.js",
     "js/server.js",
     "js/setup.js",
     "js/shelf.js",
@@ -58,6 +59,7 @@ pub const FILES: &[File] = files![
     "js/token.js",
     "js/transport.js",
     "js/url.js",
+    "js/verdict.js",
 ];
 
 /// The files of the live page among them.

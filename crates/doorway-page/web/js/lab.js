@@ -152,7 +152,7 @@ export class Lab {
       this.branches = [this.story, ...this.branches].slice(0, 20);
       this.story = this.story.branch(at);
     }
-    this.story.extend(told);
+    this.story.grow(told);
     this.show(told.steps.length === 1 ? at + 1 : this.story.steps.length);
   }
 
