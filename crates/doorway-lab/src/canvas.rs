@@ -50,7 +50,7 @@ const RULES: [(&str, &str, &str, &str); 16] = [
 const SHAPES: &str = "\
 .doorway text{font-family:system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;\
 font-size:12px}
-.doorway .title{font-size:16px;font-weight:600}.doorway .small{font-size:11px}
+.doorway .title{font-size:16px;font-weight:600}
 .doorway .end{text-anchor:end}.doorway .mid{text-anchor:middle}.doorway .alarm{font-weight:600}
 .doorway .halo{stroke-width:3px;stroke-linejoin:round;paint-order:stroke}
 .doorway .grid,.doorway .lane{stroke-width:1;fill:none}
@@ -117,7 +117,7 @@ impl Canvas {
         let (x, y, text, remark) = (Px(x), Px(y), XmlText(text), XmlText(remark));
         self.add(format_args!(
             "<text class=\"text\" x=\"{x}\" y=\"{y}\">{text}\
-             <tspan class=\"soft small\" xml:space=\"preserve\">{remark}</tspan></text>\n"
+             <tspan class=\"soft\" xml:space=\"preserve\">{remark}</tspan></text>\n"
         ));
     }
 
@@ -292,6 +292,17 @@ mod tests {
         };
         let (one, other) = (light(one), light(other));
         one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn no_text_is_smaller_than_twelve_pixels() {
+        let style = style();
+        let sizes: Vec<f64> = style
+            .split("font-size:")
+            .skip(1)
+            .filter_map(|rest| rest.split("px").next()?.parse().ok())
+            .collect();
+        assert!(sizes.len() >= 2 && sizes.iter().all(|size| *size >= 12.0), "{sizes:?}");
     }
 
     #[test]

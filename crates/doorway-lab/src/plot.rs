@@ -108,7 +108,7 @@ impl Plot {
         let height = HEIGHT.max(ROW * families.len() as f64);
         let (mut x, mut y) = (self.horizontal(), self.vertical());
         let ticks = y.ticks(height / 45.0);
-        let widest = ticks.iter().map(|(_, text)| text_width(text, 11.0)).fold(0.0, f64::max);
+        let widest = ticks.iter().map(|(_, text)| text_width(text, 12.0)).fold(0.0, f64::max);
         let left = MARGIN + 22.0 + widest;
         let right = (WIDTH - MARGIN - column - GUTTER).max(left + 300.0);
         (x.from, x.to) = (left, right);
@@ -158,12 +158,12 @@ impl Plot {
         for (value, text) in y.ticks((y.from - y.to) / 45.0) {
             let Some(at) = y.place(value) else { continue };
             canvas.line("grid", (x.from, at), (x.to, at));
-            canvas.text("soft small end", (x.from - 8.0, at + 4.0), &text);
+            canvas.text("soft end", (x.from - 8.0, at + 4.0), &text);
         }
         for (value, text) in x.ticks((x.to - x.from) / 70.0) {
             let Some(at) = x.place(value) else { continue };
             canvas.line("grid", (at, y.to), (at, y.from));
-            canvas.text("soft small mid", (at, y.from + 16.0), &text);
+            canvas.text("soft mid", (at, y.from + 16.0), &text);
         }
         canvas.line("lane", (x.from, y.from), (x.to, y.from));
         let middle = f64::midpoint(x.from, x.to);
@@ -199,7 +199,7 @@ impl<'a> Family<'a> {
     }
 
     fn width(&self) -> f64 {
-        text_width(&self.measured.name, 12.0) + text_width(&self.remark(), 11.0)
+        text_width(&self.measured.name, 12.0) + text_width(&self.remark(), 12.0)
     }
 
     fn draw(&self, canvas: &mut Canvas, x: &Scale, y: &Scale) {

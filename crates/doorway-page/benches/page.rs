@@ -1,13 +1,13 @@
 //! How fast the page is: the server's answers, the size of the files, a long story in a browser.
 //!
-//! `cargo xtask bench page` takes a minute and needs Chromium; `--smoke` does a little of
-//! everything without a browser and measures nothing.
+//! `cargo xtask bench page` runs this and the benchmark of the live page, takes four minutes and
+//! needs Chromium. `--smoke` does a little of everything without a browser and measures nothing.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use doorway_page::files::{FILES, is_live};
+use doorway_page::files::weight;
 use doorway_page::guard::Token;
 use doorway_page::server::{First, Server};
 use serde_json::{Value, json};
@@ -84,10 +84,6 @@ fn main() {
     let begin = Instant::now();
     let host = Host::start();
     let ready = begin.elapsed().as_secs_f64() * 1e3;
-    let bytes = |live: bool| -> usize {
-        let mine = |path: &str| is_live(path) == live || path == "js/dom.js";
-        FILES.iter().filter(|(path, _)| mine(path)).map(|(_, bytes)| bytes.len()).sum()
-    };
 
     let run = json!({ "run": "ricart-agrawala n=30" });
     let mut told = host.call("play", &run);
@@ -108,8 +104,8 @@ fn main() {
     }
     let (middle, worst) = spread(single);
     print("server ready", format_args!("{ready:>9.1} ms"));
-    print("files of the laboratory", format_args!("{:>9.1} kB", bytes(false) as f64 / 1e3));
-    print("files of the live page", format_args!("{:>9.1} kB", bytes(true) as f64 / 1e3));
+    print("files of the laboratory", format_args!("{:>9.1} kB", weight(false) as f64 / 1e3));
+    print("files of the live page", format_args!("{:>9.1} kB", weight(true) as f64 / 1e3));
     let what = format!("one step of 30 nodes after {steps} steps, median");
     print(&what, format_args!("{middle:>9.2} ms"));
     print("worst", format_args!("{worst:>9.2} ms"));

@@ -46,6 +46,7 @@ pub const FILES: &[File] = files![
     "js/news.js",
     "js/overview.js",
     "js/pills.js",
+    "js/seek.js",
     "js/server.js",
     "js/setup.js",
     "js/shelf.js",
@@ -55,8 +56,10 @@ pub const FILES: &[File] = files![
     "js/table.js",
     "js/tell.js",
     "js/threads.js",
+    "js/token.js",
     "js/transport.js",
     "js/url.js",
+    "js/verdict.js",
 ];
 
 /// The files of the live page among them.
@@ -70,7 +73,11 @@ const LIVE: &[&str] = &[
     "js/locks.js",
     "js/news.js",
     "js/spark.js",
+    "js/token.js",
 ];
+
+/// The files of the live page that the laboratory has too.
+const SHARED: &[&str] = &["js/dom.js", "js/token.js"];
 
 /// Whether a file belongs to the live page of a node.
 pub fn is_live(path: &str) -> bool {
@@ -102,7 +109,7 @@ fn media_type(path: &str) -> &'static str {
 
 /// The modules of the laboratory among the files.
 pub fn modules() -> impl Iterator<Item = &'static str> {
-    let lab = |path: &&str| !is_live(path) || *path == "js/dom.js";
+    let lab = |path: &&str| !is_live(path) || SHARED.contains(path);
     FILES.iter().map(|(path, _)| *path).filter(|path| path.starts_with("js/")).filter(lab)
 }
 
@@ -127,6 +134,13 @@ fn lean(path: &str, bytes: Vec<u8>) -> Vec<u8> {
         comment &= !line.ends_with("*/");
     }
     lean.into_bytes()
+}
+
+/// How many bytes of files are sent to show all of the live page, or all of the laboratory.
+pub fn weight(live: bool) -> usize {
+    let mine = |path: &str| is_live(path) == live || SHARED.contains(&path);
+    let sent = |(path, bytes): &File| lean(path, bytes.to_vec()).len();
+    FILES.iter().filter(|(path, _)| mine(path)).map(sent).sum()
 }
 
 /// Answer a request with these headers for a file. `/` is the page itself.
@@ -221,11 +235,6 @@ mod tests {
 
     #[test]
     fn the_page_is_small_and_its_modules_are_short() {
-        let weight = |live: bool| -> usize {
-            let mine = |path: &str| is_live(path) == live || path == "js/dom.js";
-            let sent = |(path, bytes): &File| lean(path, bytes.to_vec()).len();
-            FILES.iter().filter(|(path, _)| mine(path)).map(sent).sum()
-        };
         assert!(weight(false) < 150_000, "the laboratory has {} bytes", weight(false));
         assert!(weight(true) < 50_000, "the live page has {} bytes", weight(true));
         for (path, bytes) in FILES.iter().filter(|(path, _)| path.starts_with("js/")) {

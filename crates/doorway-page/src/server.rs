@@ -4,20 +4,22 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, Request, Uri};
 use axum::middleware::from_fn_with_state;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 use crate::files;
-use crate::guard::{Guard, Token, pass};
+use crate::guard::{ClientPort, Guard, Token, pass};
 use crate::lab::{self, Schedule};
 use crate::live::{self, Dial};
 
@@ -68,6 +70,8 @@ impl fmt::Debug for LiveNode {
 pub struct Server {
     listener: TcpListener,
     guard: Guard,
+    /// What the address has instead of the token where others can read it.
+    ticket: Token,
     first: First,
 }
 
@@ -76,12 +80,24 @@ impl Server {
     pub async fn bind(port: u16, token: Token, first: First) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, guard: Guard { token, port }, first })
+        let ticket = Token::random()?;
+        let guard = Guard { token, ticket: Arc::new(Mutex::new(Some(ticket.clone()))), port };
+        Ok(Self { listener, guard, ticket, first })
     }
 
     /// The address to open in a browser, with the token in its fragment.
     pub fn address(&self) -> String {
-        let Guard { token, port } = &self.guard;
+        self.address_with('t', &self.guard.token)
+    }
+
+    /// The address to give to a program that opens it in a browser: instead of the token it has a
+    /// ticket, because every user of the machine can read the arguments of programs.
+    pub fn ticket_address(&self) -> String {
+        self.address_with('k', &self.ticket)
+    }
+
+    fn address_with(&self, key: char, word: &Token) -> String {
+        let port = self.guard.port;
         let (path, place) = match &self.first {
             First::Shelf => ("", String::new()),
             // The live page opens its recordings in the laboratory of this server.
@@ -94,7 +110,7 @@ impl Server {
             First::Script { .. } | First::Recording(_) => ("", "&/first".to_owned()),
             First::Threads(schedule) => ("", format!("&/threads?{}", schedule.query())),
         };
-        format!("http://127.0.0.1:{port}/{path}#t={}{place}", token.text())
+        format!("http://127.0.0.1:{port}/{path}#{key}={}{place}", word.text())
     }
 
     /// Answer requests for ever.
@@ -103,12 +119,16 @@ impl Server {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         loop {
             let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
-            let Ok((stream, _)) = self.listener.accept().await else {
+            let Ok((stream, client)) = self.listener.accept().await else {
                 // A connection that is gone already, or no descriptor at the moment.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
-            let service = TowerToHyperService::new(router.clone());
+            let router = TowerToHyperService::new(router.clone());
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(ClientPort(client.port()));
+                router.call(request)
+            });
             tokio::spawn(async move {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())

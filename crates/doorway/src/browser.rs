@@ -52,7 +52,7 @@ pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyho
         writeln!(out, "The page is at {address}\nPress Ctrl-C to stop.")?;
         out.flush()?;
         if !args.no_open && has_screen() {
-            open(&address);
+            open(&server.ticket_address());
         }
         tokio::select! {
             ended = server.run() => ended.context("the server stopped"),
@@ -66,7 +66,8 @@ fn has_screen() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some())
 }
 
-/// Open the address. Where that fails, the address is on the screen already.
+/// Open the address. Where that fails, the address with the token is on the screen already, which
+/// only the user of the terminal sees.
 fn open(address: &str) {
     let mut command = Command::new("xdg-open");
     command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -89,7 +89,7 @@ impl Axis {
             while !cut && count * step <= until {
                 let x = left + (count * step - since) * self.scale;
                 let text = number(count * step);
-                let half = text_width(&text, 11.0) / 2.0;
+                let half = text_width(&text, 12.0) / 2.0;
                 if x - half >= free_from {
                     free_from = x + half + 10.0;
                     ticks.push((x, text));

@@ -24,7 +24,7 @@ pub const MAX_LANES: usize = 100;
 const MARGIN: f64 = 20.0;
 const BAR: f64 = 12.0;
 const ROW: f64 = 18.0;
-const LABEL: f64 = 11.0;
+const LABEL: f64 = 12.0;
 
 /// A message whose text is longer than this is labelled by its kind alone.
 const MAX_LABEL: usize = 18;
@@ -159,11 +159,11 @@ impl<'a> Drawing<'a> {
         let top = self.top - self.spacing / 2.0;
         for (x, text) in self.axis.ticks() {
             self.canvas.line("grid", (x, top), (x, bottom));
-            self.canvas.text("soft small mid", (x, bottom + 14.0), &text);
+            self.canvas.text("soft mid", (x, bottom + 14.0), &text);
         }
         let caption = format!("time in {}", self.trace.unit);
         let middle = f64::midpoint(self.left, self.right);
-        self.canvas.text("soft small mid", (middle, bottom + 31.0), &caption);
+        self.canvas.text("soft mid", (middle, bottom + 31.0), &caption);
         // The lane of a crashed node ends, unless the node comes back with a later view.
         let crash = |node| {
             let own = self.events.iter().rev().filter(|event| event.node == node);
@@ -197,7 +197,7 @@ impl<'a> Drawing<'a> {
                 self.canvas.bar(if shared { "shared" } else { "inside" }, at, size, &tip);
                 if stay.standing.held > 1 && size.0 > 16.0 {
                     let above = (from + 2.0, at.1 - 3.0);
-                    self.canvas.text("soft small", above, &format!("×{}", stay.standing.held));
+                    self.canvas.text("soft", above, &format!("×{}", stay.standing.held));
                 }
             }
             if stay.standing.waiting.is_some() {
@@ -264,7 +264,7 @@ impl<'a> Drawing<'a> {
             let short = message.chars().count() <= MAX_LABEL;
             let text = if short { message } else { kind(message) };
             if let Some(spot) = self.room.place(&arrow, text_width(text, LABEL), LABEL) {
-                self.canvas.turned("text small halo", spot.at, spot.degrees, text);
+                self.canvas.turned("text halo", spot.at, spot.degrees, text);
             }
         }
     }

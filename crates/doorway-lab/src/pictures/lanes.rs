@@ -60,13 +60,13 @@ const BAR: f64 = 12.0;
 pub fn lanes(lanes: &Lanes) -> String {
     let Lanes { title, processes, registers, steps, .. } = lanes;
     let shown = &steps[..steps.len().min(MOST)];
-    let text_of = |step: &Step| text_width(&step.text, 11.0);
+    let text_of = |step: &Step| text_width(&step.text, 12.0);
     let lane = shown.iter().map(text_of).fold(60.0, f64::max) + BAR + 24.0;
     let column = |index: usize| {
         let values = shown.iter().map(|step| step.registers.get(index).map_or("", String::as_str));
         let first = lanes.first.get(index).map_or("", String::as_str);
         let widest = values.chain([first, registers[index].as_str()]);
-        widest.map(|text| text_width(text, 11.0)).fold(0.0, f64::max) + 14.0
+        widest.map(|text| text_width(text, 12.0)).fold(0.0, f64::max) + 14.0
     };
     let widths: Vec<f64> = (0..registers.len()).map(column).collect();
     let number = 28.0;
@@ -96,12 +96,12 @@ pub fn lanes(lanes: &Lanes) -> String {
         if lanes.cycle == Some(index) {
             let right = x;
             canvas.line("bad", (MARGIN, y - ROW / 2.0), (right, y - ROW / 2.0));
-            canvas.text("alarm small halo", (MARGIN + 4.0, y - ROW / 2.0 - 3.0), "for ever:");
+            canvas.text("alarm halo", (MARGIN + 4.0, y - ROW / 2.0 - 3.0), "for ever:");
         }
-        canvas.text("soft small", (MARGIN, y + 4.0), &(index + 1).to_string());
+        canvas.text("soft", (MARGIN, y + 4.0), &(index + 1).to_string());
         let at = lanes_left + step.process as f64 * lane;
         canvas.circle("text", (at + BAR / 2.0, y), 3.0);
-        canvas.text("text small halo", (at + BAR + 6.0, y + 4.0), &step.text);
+        canvas.text("text halo", (at + BAR + 6.0, y + 4.0), &step.text);
         values(&mut canvas, (registers_left, y + 4.0), &widths, &step.registers, Some(before));
         before = &step.registers;
     }
@@ -153,7 +153,7 @@ fn values(
     let mut x = left;
     for (index, (value, width)) in values.iter().zip(widths).enumerate() {
         let changed = before.is_some_and(|before| before.get(index) != Some(value));
-        canvas.text(if changed { "small f4" } else { "small soft" }, (x, y), value);
+        canvas.text(if changed { "f4" } else { "soft" }, (x, y), value);
         x += width;
     }
 }
@@ -184,7 +184,7 @@ mod tests {
             cycle: Some(1),
             ending: "two are inside".to_owned(),
         });
-        assert_eq!(picture.matches("small f4").count(), 2);
+        assert_eq!(picture.matches("\"f4\"").count(), 2);
         assert_eq!(picture.matches("<rect class=\"inside\"").count(), 2);
         assert!(picture.contains("for ever:") && picture.contains("two are inside"));
     }

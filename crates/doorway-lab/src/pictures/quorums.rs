@@ -151,7 +151,7 @@ fn panel(
         if node == owner {
             canvas.circle("mark", place, RADIUS + 2.5);
         }
-        let text = if member { "small mid knock" } else { "small mid soft" };
+        let text = if member { "mid knock" } else { "mid soft" };
         canvas.text(text, (place.0, place.1 + 3.8), &node.to_string());
     }
 }

@@ -188,17 +188,17 @@ fn draw(canvas: &mut Canvas, frame: &Frame, places: &[Point], (left, top): Point
         canvas.text(text, (x, y + 4.0), &(node + 1).to_string());
         let queue = frame.queues[node].as_str();
         if !queue.is_empty() && queue != "[]" {
-            canvas.text("soft small halo", (x + RADIUS + 3.0, y - 3.0), queue);
+            canvas.text("soft halo", (x + RADIUS + 3.0, y - 3.0), queue);
         }
     }
     let lowest = places.iter().map(|place| place.1).fold(0.0, f64::max) + 2.0 * RADIUS;
-    let room = (width / 5.6) as usize;
+    let room = (width / 6.1) as usize;
     let text: String = if frame.text.chars().count() > room {
         frame.text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
     } else {
         frame.text.clone()
     };
-    canvas.text("text small", (left, top + lowest + 32.0), &text);
+    canvas.text("text", (left, top + lowest + 32.0), &text);
 }
 
 /// An arrow between the rims of two nodes.

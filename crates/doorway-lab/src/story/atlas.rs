@@ -35,9 +35,16 @@ pub struct Atlas {
     violations: Vec<ViolationView>,
     /// The worlds; the first one is the beginning.
     worlds: Vec<Page>,
+    /// Whether clients that wait may give up.
+    withdrawing: bool,
 }
 
 impl Atlas {
+    /// Whether clients that wait may give up.
+    pub fn withdrawing(&self) -> bool {
+        self.withdrawing
+    }
+
     /// How many worlds there are, and how many steps between them.
     pub fn size(&self) -> (usize, usize) {
         (self.worlds.len(), self.worlds.iter().map(|page| page.steps.len()).sum())
@@ -90,6 +97,9 @@ struct Edge {
     #[serde(skip_serializing_if = "Option::is_none")]
     violation: Option<usize>,
     cause: usize,
+    /// The cause if the client of the node has given a request up before, where that differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    later: Option<usize>,
 }
 
 /// A message that is sent: its receiver, its text, and the node whose request pays for it. Without
@@ -117,10 +127,11 @@ impl<T: Serialize> Table<T> {
     }
 }
 
-/// The atlas while it is made. Its worlds are also the list of those that remain to be looked at.
+/// The atlas while it is made.
 struct Draft<'a> {
     source: &'a Source,
-    worlds: IndexSet<World, FxBuildHasher>,
+    withdrawing: bool,
+    worlds: &'a Worlds,
     texts: Table<String>,
     states: Table<NodeView>,
     causes: Table<Cause>,
@@ -128,7 +139,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// A world with all its steps. The worlds that they lead to join the list.
+    /// A world with all its steps.
     fn page(&mut self, number: usize, world: &World) -> Page {
         let steps = world.choices().into_iter().map(|choice| self.edge(number, world, choice));
         let steps = steps.collect();
@@ -146,6 +157,12 @@ impl Draft<'_> {
     /// A step from the world with this number.
     fn edge(&mut self, number: usize, world: &World, choice: Choice) -> Edge {
         let (mut moment, _) = Moment::new(world.clone());
+        // Some rules count only at a node whose client has given a request up.
+        let later = self.withdrawing.then(|| {
+            let mut later = moment.clone();
+            later.note_give_up(actor(choice));
+            later.take(choice, self.source, None).rules
+        });
         let told = moment.take(choice, self.source, None);
         let settled = moment.world.settled();
         let before: Vec<u64> = world.under_way().map(|(_, letter)| letter.id).collect();
@@ -160,12 +177,15 @@ impl Draft<'_> {
         };
         let from = settled.under_way().map(|(_, letter)| origin(letter.id)).collect();
         let violation = told.violation.map(|violation| self.violations.put(violation));
-        // Nothing comes after a violation, so the world behind it is not kept.
-        let to = match violation {
-            Some(_) => number,
-            None => self.worlds.insert_full(settled).0,
+        // The world behind a violation is not kept.
+        let to = self.worlds.get_index_of(&settled).unwrap_or(number);
+        let (lines, hits) = (told.lines, told.hits);
+        let mut cause = |rules| {
+            let (lines, hits) = (lines.clone(), hits.clone());
+            self.causes.put(Cause { rules, lines, hits })
         };
-        let cause = Cause { rules: told.rules, lines: told.lines, hits: told.hits };
+        let later = later.filter(|rules| *rules != told.rules).map(&mut cause);
+        let cause = cause(told.rules);
         let sends = told.sends.into_iter();
         let sends = sends.map(|it| SentMessage(it.to, self.texts.put(it.text), it.serves));
         Edge {
@@ -183,39 +203,65 @@ impl Draft<'_> {
             from,
             entered: told.entered,
             violation,
-            cause: self.causes.put(cause),
+            cause,
+            later,
         }
     }
 }
 
 impl Story {
     /// Every world that this story's group can reach from its beginning, if they are not too many.
+    /// Clients give up in it if the algorithm allows that and there is room for these worlds too.
     pub fn atlas(&self) -> Result<Atlas, String> {
         let first = self.at(0);
         let frame = first.view(Vec::new()).frame.ok_or("a story has a frame")?;
-        let mut beginning = first.now.world;
-        let limits = beginning.limits_mut();
-        (limits.losses, limits.duplicates, limits.crashes) = (0, 0, 0);
-        limits.withdrawing = false;
+        let reached = |withdrawing: bool| {
+            let mut beginning = first.now.world.clone();
+            let limits = beginning.limits_mut();
+            (limits.losses, limits.duplicates, limits.crashes) = (0, 0, 0);
+            limits.withdrawing = withdrawing;
+            explore(&beginning)
+        };
+        let with_give_ups = if first.now.world.info().withdraws { reached(true) } else { None };
+        let withdrawing = with_give_ups.is_some();
+        let worlds = with_give_ups.or_else(|| reached(false)).ok_or_else(|| {
+            format!("more than {MAX_WORLDS} worlds do not fit into one file; choose fewer nodes")
+        })?;
         let mut draft = Draft {
             source: &self.frame.source,
-            worlds: IndexSet::from_iter([beginning.settled()]),
+            withdrawing,
+            worlds: &worlds,
             texts: Table::new(),
             states: Table::new(),
             causes: Table::new(),
             violations: Table::new(),
         };
-        let mut worlds = Vec::new();
-        while let Some(world) = draft.worlds.get_index(worlds.len()).cloned() {
-            worlds.push(draft.page(worlds.len(), &world));
-            if draft.worlds.len() > MAX_WORLDS {
-                return Err(format!(
-                    "more than {MAX_WORLDS} worlds do not fit into one file; choose fewer nodes"
-                ));
+        let pages = worlds.iter().enumerate();
+        let worlds = pages.map(|(number, world)| draft.page(number, world)).collect();
+        let Draft { texts, states, causes, violations, .. } = draft;
+        let (texts, states, causes) = (texts.0, states.0, causes.0);
+        Ok(Atlas { frame, texts, states, causes, violations: violations.0, worlds, withdrawing })
+    }
+}
+
+type Worlds = IndexSet<World, FxBuildHasher>;
+
+/// Every world that can be reached from this one, if they are not too many. Nothing comes after a
+/// violation, so the world behind it is not among them.
+fn explore(beginning: &World) -> Option<Worlds> {
+    let mut worlds = Worlds::from_iter([beginning.settled()]);
+    let mut explored = 0;
+    while let Some(world) = worlds.get_index(explored).cloned() {
+        for choice in world.choices() {
+            let mut next = world.clone();
+            if next.apply(choice).violation.is_none() {
+                worlds.insert(next.settled());
             }
         }
-        let Draft { texts, states, causes, violations, .. } = draft;
-        let (texts, states) = (texts.0, states.0);
-        Ok(Atlas { frame, texts, states, causes: causes.0, violations: violations.0, worlds })
+        explored += 1;
+        if worlds.len() > MAX_WORLDS {
+            return None;
+        }
     }
+    Some(worlds)
 }

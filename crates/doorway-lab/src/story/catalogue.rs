@@ -40,6 +40,8 @@ pub struct AlgorithmView {
     pub check: Option<&'static str>,
     /// Whether it has a shared mode.
     pub shared: bool,
+    /// Whether a client that waits may give up.
+    pub withdraws: bool,
     /// The options of a group that it has a use for, each with an example.
     pub options: Vec<(&'static str, &'static str)>,
     /// The rules of the paper.
@@ -107,6 +109,7 @@ pub fn algorithm(name: &str) -> Option<AlgorithmView> {
         entry: entry(info),
         check: refutations::of(info.name).map(|refutation| refutation.check),
         shared: info.shared,
+        withdraws: info.withdraws,
         options: OPTIONS.iter().filter(option).copied().collect(),
         rules: source.rules.into_iter().map(rule).collect(),
         file: source.file,

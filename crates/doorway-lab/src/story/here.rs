@@ -19,6 +19,8 @@ pub struct Question {
     pub duplicates: u32,
     /// How many nodes may crash.
     pub crashes: u32,
+    /// Whether clients that wait may give up.
+    pub withdrawing: bool,
     /// Look at this number of worlds at most.
     pub limit: u64,
 }
@@ -84,34 +86,45 @@ impl Story {
             Verdict::NotExhausted => Ok(Answer::NotExhausted { worlds }),
             Verdict::Unconfirmed { steps } => Err(unconfirmed(steps)),
             Verdict::Violated { trace, cycle, violation } => {
-                let (steps, there) = describe(&self.now.world, &trace);
-                let (cycle, _) = describe(&there, &cycle);
+                let (steps, cycle) = way(&self.now.world, &trace, &cycle);
                 let violation = ViolationView::of(&violation);
                 Ok(Answer::Possible { steps, cycle, violation, worlds })
             }
             Verdict::Holds => {
-                // What can be reached from a moment can be reached from every moment before it. So
-                // the moments from which nothing can go wrong are the last ones.
-                let (mut doomed, mut safe, mut exact) = (None, self.len(), true);
-                while doomed.map_or(0, |step| step + 1) < safe {
-                    let middle = doomed.map_or(0, |step| usize::midpoint(step + 1, safe));
+                // What can be reached from a moment can be reached from every moment before it,
+                // because the steps between them may happen there too. So the moments from which
+                // nothing can go wrong are the last ones.
+                let first = self.first_to_look_from(question);
+                let (mut low, mut safe, mut exact) = (first, self.len(), true);
+                while low < safe {
+                    let middle = usize::midpoint(low, safe);
                     match look(middle).verdict {
                         Verdict::Holds => safe = middle,
-                        Verdict::Violated { .. } => doomed = Some(middle),
+                        Verdict::Violated { .. } => low = middle + 1,
                         Verdict::NotExhausted | Verdict::Unconfirmed { .. } => {
                             exact = false;
                             break;
                         }
                     }
                 }
+                exact &= safe > first || first == 0;
                 let overtaken = here.waiting.and_then(|waiting| waiting.overtaken);
                 Ok(Answer::Impossible { since: safe, exact, worlds, overtaken })
             }
         }
     }
 
-    /// Check the moment after some steps. A request that was made between that moment and the last
-    /// step may be made there too.
+    /// The first moment from which a check can look. If nodes never stop asking, that is the one
+    /// after the last loss and the last doubled message: with faults like these the check would not
+    /// end.
+    fn first_to_look_from(&self, question: &Question) -> usize {
+        let fault = |choice: &Choice| matches!(choice, Choice::Drop(_) | Choice::Duplicate(_));
+        let last = self.choices.iter().rposition(fault).filter(|_| question.never_ends());
+        last.map_or(0, |step| step + 1)
+    }
+
+    /// Check the moment after some steps. The requests, the faults and the give-ups between that
+    /// moment and the last step may happen there too.
     fn look(
         &self,
         question: &Question,
@@ -120,24 +133,32 @@ impl Story {
     ) -> crate::check::Report {
         let mut world = self.at(steps).now.world;
         let size = world.group().size() as usize;
-        let mut acquires = vec![(question.acquires.unwrap_or(FOREVER), Mode::Exclusive); size];
-        for choice in &self.choices[steps..] {
-            if let Choice::Acquire(node, mode) = choice {
-                let (times, asked) = &mut acquires[node.index()];
-                *times = times.saturating_add(1);
-                *asked = *mode;
-            }
-        }
-        *world.limits_mut() = Limits {
-            acquires,
+        let mut limits = Limits {
+            acquires: vec![(question.acquires.unwrap_or(FOREVER), Mode::Exclusive); size],
             losses: question.losses,
             duplicates: question.duplicates,
             crashes: question.crashes,
             victims: Victims::Anyone,
             detection: true,
             forgetting: false,
-            withdrawing: false,
+            withdrawing: question.withdrawing,
         };
+        for choice in &self.choices[steps..] {
+            match choice {
+                Choice::Acquire(node, mode) => {
+                    let (times, asked) = &mut limits.acquires[node.index()];
+                    *times = times.saturating_add(1);
+                    *asked = *mode;
+                }
+                Choice::Drop(_) => limits.losses += 1,
+                Choice::Duplicate(_) => limits.duplicates += 1,
+                Choice::Crash(_) => limits.crashes += 1,
+                Choice::Withdraw(_) => limits.withdrawing = true,
+                Choice::Forget(_) => limits.forgetting = true,
+                _ => {}
+            }
+        }
+        *world.limits_mut() = limits;
         let judge: Option<&Judge> = self.frame.history.map(History::judge);
         let check = Check { judge, waiting: judge.is_none(), ..Check::new(&world, question.limit) };
         check.run_watched(watch)
@@ -145,6 +166,11 @@ impl Story {
 }
 
 impl Question {
+    /// Whether nodes never stop asking.
+    fn never_ends(&self) -> bool {
+        self.acquires.is_none_or(|times| times == FOREVER)
+    }
+
     fn ensure_possible(&self, world: &World) -> Result<(), String> {
         let size = world.group().size() as usize;
         if size > MAX_NODES {
@@ -153,13 +179,19 @@ impl Question {
         if self.losses.max(self.duplicates).max(self.crashes) > MAX_FAULTS {
             return Err(format!("a check allows at most {MAX_FAULTS} faults of a kind"));
         }
-        if self.acquires.is_none_or(|times| times == FOREVER) && self.losses + self.duplicates > 0 {
+        if self.never_ends() && self.losses + self.duplicates > 0 {
             return Err("with losses or doubled messages, nodes must stop asking: say how many \
                         more requests each of them makes"
                 .to_owned());
         }
         Ok(())
     }
+}
+
+/// The way to a violation as words, and the steps that are then repeated forever.
+pub(super) fn way(world: &World, trace: &[Choice], cycle: &[Choice]) -> (Vec<String>, Vec<String>) {
+    let (steps, there) = describe(world, trace);
+    (steps, describe(&there, cycle).0)
 }
 
 /// Choices as words, and the world in which they end.

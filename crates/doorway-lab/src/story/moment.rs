@@ -81,7 +81,7 @@ impl Moment {
         }
         match choice {
             Choice::Acquire(..) => self.requests[node.index()] += 1,
-            Choice::Withdraw(_) => _ = self.given_up.insert(node),
+            Choice::Withdraw(_) => self.note_give_up(node),
             _ => {}
         }
         let took = step.message.as_ref().map(|letter| letter.id);
@@ -119,6 +119,11 @@ impl Moment {
             print: self.print,
             say: None,
         }
+    }
+
+    /// Note that the client of a node has given a request up.
+    pub(super) fn note_give_up(&mut self, node: NodeId) {
+        self.given_up.insert(node);
     }
 
     /// The request that pays for what a client of the node does. A client that was inside from the

@@ -3,11 +3,18 @@
 use doorway_core::algorithms::ALL;
 
 use super::*;
+use crate::check::{Check, SearchTargets, Verdict};
 use crate::source::Source;
 use crate::stories::{SCRIPTS, Script};
 
-const QUESTION: Question =
-    Question { acquires: None, losses: 0, duplicates: 0, crashes: 0, limit: 1_000_000 };
+const QUESTION: Question = Question {
+    acquires: None,
+    losses: 0,
+    duplicates: 0,
+    crashes: 0,
+    withdrawing: false,
+    limit: 1_000_000,
+};
 
 /// Play words from the beginning.
 fn play(setup: &str, words: &[String]) -> Story {
@@ -16,6 +23,12 @@ fn play(setup: &str, words: &[String]) -> Story {
         story.step(word).unwrap();
     }
     story
+}
+
+/// Play the words of a link from the beginning.
+fn play_words(setup: &str, words: &str) -> Story {
+    let words: Vec<String> = words::split(words).unwrap().into_iter().map(str::to_owned).collect();
+    play(setup, &words)
 }
 
 #[test]
@@ -205,17 +218,83 @@ fn from_here_says_whether_it_can_still_go_wrong_and_since_when_not() {
     assert!(matches!(stopped, Answer::NotExhausted { .. }));
 }
 
+/// A fault or a give-up between two moments may happen after the earlier one too.
+#[test]
+fn since_when_counts_the_faults_of_the_steps_between() {
+    let question = Question { acquires: Some(0), ..QUESTION };
+    for (setup, words, since) in [
+        // Without its REQUEST node 1 waits for ever, until its client gives up.
+        ("ricart-agrawala n=2", "a1x1-2w1", 3),
+        ("raymond-k n=2", "a2a1u1-2d1-2d2-1", 3),
+        ("majority n=2", "a1d1-2c2k1-2", 2),
+    ] {
+        let story = play_words(setup, words);
+        let answer = story.from_here(&question, &mut |_, _| true).unwrap();
+        let Answer::Impossible { since: told, exact: true, .. } = answer else {
+            panic!("{setup}: {answer:?}")
+        };
+        assert_eq!(told, since, "{setup}");
+        // Without the faults, nothing goes wrong from the beginning.
+        let sound = Question { acquires: Some(1), ..QUESTION };
+        let answer = story.at(0).from_here(&sound, &mut |_, _| true).unwrap();
+        assert!(matches!(answer, Answer::Impossible { since: 0, .. }), "{setup}: {answer:?}");
+    }
+    // With nodes that ask for ever, no check looks back behind a loss or a doubled message.
+    let story = play_words("raymond-echo n=2", "a2u2-1a1d1-2d2-1.2d1-2");
+    let answer = story.from_here(&QUESTION, &mut |_, _| true).unwrap();
+    assert!(matches!(answer, Answer::Impossible { since: 2, exact: false, .. }), "{answer:?}");
+}
+
+/// The request of node 2 is lost, and the token goes to and fro between the others.
+#[test]
+fn the_cycle_of_a_starvation_is_told_and_returns_to_its_beginning() {
+    let begin = play_words("suzuki-kasami n=3", "a2x2-1x2-3a3");
+    let mut world = begin.world().clone();
+    let limits = world.limits_mut();
+    (limits.losses, limits.duplicates, limits.crashes) = (0, 0, 0);
+    (limits.withdrawing, limits.forgetting) = (false, false);
+    // Without the deadlock that comes first, which is that the others stop asking.
+    let targets = SearchTargets { stuck: false, ..SearchTargets::default() };
+    let verdict = Check { targets, ..Check::new(&world, 200_000) }.run().verdict;
+    let Verdict::Violated { trace, cycle, violation } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(violation, Violation::Starved(doorway_core::NodeId(1)));
+    let (steps, cycle) = here::way(&world, &trace, &cycle);
+    assert!(!cycle.is_empty());
+    let words = [begin.words(), steps].concat();
+    let before = play(begin.setup(), &words);
+    let after = play(begin.setup(), &[words, cycle].concat());
+    assert_eq!(before.world().settled(), after.world().settled());
+}
+
+#[test]
+fn clients_give_up_if_the_question_says_so() {
+    let story = Story::begin("ricart-agrawala n=2").unwrap();
+    let worlds = |withdrawing| {
+        let question = Question { acquires: Some(1), withdrawing, ..QUESTION };
+        match story.from_here(&question, &mut |_, _| true).unwrap() {
+            Answer::Impossible { since: 0, worlds, .. } => worlds,
+            answer => panic!("{answer:?}"),
+        }
+    };
+    assert!(worlds(true) > worlds(false));
+}
+
 #[test]
 fn an_atlas_has_the_worlds_that_the_checker_visits() {
-    for setup in ["ricart-agrawala n=3", "naimi-trehel n=3", "le-lann n=3", "maekawa n=2"] {
+    let fits =
+        [("ricart-agrawala n=2", true), ("ricart-agrawala n=3", false), ("maekawa n=2", true)];
+    let others = [("naimi-trehel n=3", false), ("le-lann n=3", false)];
+    for (setup, gives_up) in fits.into_iter().chain(others) {
         let story = Story::begin(setup).unwrap();
         let mut world = story.world().clone();
         let limits = world.limits_mut();
         (limits.losses, limits.duplicates, limits.crashes) = (0, 0, 0);
-        limits.withdrawing = false;
-        let report = crate::check::Check::safety(&world, 100_000).run();
+        let atlas = story.atlas().unwrap();
+        assert_eq!(atlas.withdrawing(), gives_up, "{setup}");
+        limits.withdrawing = gives_up;
+        let report = Check::safety(&world, 100_000).run();
         let visited = (report.progress.states as usize, report.progress.steps as usize);
-        assert_eq!(story.atlas().unwrap().size(), visited, "{setup}");
+        assert_eq!(atlas.size(), visited, "{setup}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use doorway_lab::Trace;
 use doorway_lab::diagram::{self, Format};
 use doorway_lab::story::Story;
 use serde::Deserialize;
@@ -31,21 +32,38 @@ pub(crate) enum Kind {
     Atlas,
 }
 
-/// The story as a file.
-pub(crate) fn export(story: &Story, kind: Kind) -> Result<Response, Problem> {
-    let drawn = |format| diagram::render(&story.trace(), format);
-    let (ending, media, text) = match kind {
-        Kind::Script => ("txt", "text/plain; charset=utf-8", story.script()?),
-        Kind::Svg => ("svg", "image/svg+xml", drawn(Format::Svg)),
-        Kind::Text => ("txt", "text/plain; charset=utf-8", drawn(Format::Text)),
-        Kind::Mermaid => ("mmd", "text/plain; charset=utf-8", drawn(Format::Mermaid)),
-        Kind::Shiviz => ("shiviz", "text/plain; charset=utf-8", drawn(Format::Shiviz)),
-        Kind::Perfetto => ("json", "application/json", drawn(Format::Chrome)),
-        Kind::Csv => ("csv", "text/csv; charset=utf-8", story.csv()),
-        Kind::Atlas => ("html", "text/html; charset=utf-8", atlas::html(story)?),
-    };
+/// A story as a file.
+pub(crate) fn story(story: &Story, kind: Kind) -> Result<Response, Problem> {
     let name = story.world().info().name;
+    Ok(match kind {
+        Kind::Script => file(name, "txt", PLAIN, story.script()?),
+        Kind::Csv => file(name, "csv", "text/csv; charset=utf-8", story.csv()),
+        Kind::Atlas => file(name, "html", "text/html; charset=utf-8", atlas::html(story)?),
+        _ => return trace(&story.trace(), kind),
+    })
+}
+
+/// What happened in a run as a file, if it can be drawn from that alone.
+pub(crate) fn trace(trace: &Trace, kind: Kind) -> Result<Response, Problem> {
+    let (format, ending, media) = match kind {
+        Kind::Svg => (Format::Svg, "svg", "image/svg+xml"),
+        Kind::Text => (Format::Text, "txt", PLAIN),
+        Kind::Mermaid => (Format::Mermaid, "mmd", PLAIN),
+        Kind::Shiviz => (Format::Shiviz, "shiviz", PLAIN),
+        Kind::Perfetto => (Format::Chrome, "json", "application/json"),
+        Kind::Script | Kind::Csv | Kind::Atlas => {
+            let why = "a run in which nothing can be chosen is exported as a diagram only";
+            return Err(Problem::bad(why));
+        }
+    };
+    let name = trace.title.split([' ', ',']).next().unwrap_or_default();
+    Ok(file(name, ending, media, diagram::render(trace, format)))
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+fn file(name: &str, ending: &str, media: &'static str, text: String) -> Response {
     let place = format!("attachment; filename=\"{name}.{ending}\"");
-    Ok(([(header::CONTENT_TYPE, media), (header::CONTENT_DISPOSITION, &place)], text)
-        .into_response())
+    let about = [(header::CONTENT_TYPE, media.to_owned()), (header::CONTENT_DISPOSITION, place)];
+    (about, text).into_response()
 }

@@ -1,4 +1,5 @@
-//! Work that takes a while: a thread that sends lines of JSON. Closing the answer stops it.
+//! Work that takes a while has few places. A job sends lines of JSON from a thread of its own, and
+//! closing the answer stops it. Other long work gives one answer at its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
 
@@ -59,24 +60,58 @@ impl Reader {
     }
 }
 
+/// Run something that may take some milliseconds away from the threads that answer.
+pub(crate) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let failed = |_| {
+        Problem(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the laboratory failed at this call; please report it with the link".to_owned(),
+        )
+    };
+    // Without the type of the work, the runtime's part of this is compiled once for each result.
+    let work: Box<dyn FnOnce() -> Result<T, Problem> + Send> = Box::new(work);
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
 impl Jobs {
+    /// A place for work that takes a while.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let place = tokio::time::timeout(PATIENCE, self.0.clone().acquire_owned()).await;
+        place.ok().and_then(Result::ok).ok_or_else(|| {
+            let why = format!("{JOBS} jobs are running; stop one of them or wait");
+            Problem(StatusCode::TOO_MANY_REQUESTS, why)
+        })
+    }
+
+    /// Run something in one of the places, and answer when it has ended.
+    pub(crate) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = self.place().await?;
+        aside(move || {
+            // The work goes on if the caller is gone, and keeps its place.
+            let _place = place;
+            work()
+        })
+        .await
+    }
+
     /// Run `work` on a thread of its own and answer with its lines.
     pub(crate) async fn run(
         &self,
         work: impl FnOnce(&mut Reader) -> Result<(), String> + Send + 'static,
     ) -> Result<Response, Problem> {
-        let place = tokio::time::timeout(PATIENCE, self.0.clone().acquire_owned()).await;
-        let Ok(Ok(permit)) = place else {
-            let why = format!("{JOBS} jobs are running; stop one of them or wait");
-            return Err(Problem(StatusCode::TOO_MANY_REQUESTS, why));
-        };
+        let place = self.place().await?;
         let (lines, reader) = channel::<Bytes>(16);
         tokio::task::spawn_blocking(move || {
             let mut reader = Reader { lines, told: Instant::now() };
             if let Err(why) = work(&mut reader) {
                 reader.tell(&json!({ "error": why }));
             }
-            drop(permit);
+            drop(place);
         });
         let next = |mut reader: Receiver<Bytes>| async move {
             let line = reader.recv().await?;

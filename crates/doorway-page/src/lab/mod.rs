@@ -9,6 +9,7 @@ mod cache;
 mod compare;
 mod export;
 mod jobs;
+mod past;
 mod problem;
 mod recordings;
 mod routes;

@@ -12,14 +12,14 @@ use doorway_lab::story::{
     self, Answer, ChoiceView, Pick, Question, StepView, StopCondition, Story, StoryView,
     ViolationView,
 };
-use doorway_lab::{Trace, flaws};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::cache::Cache;
 use super::compare::Comparison;
 use super::export::{self, Kind};
-use super::jobs::{Jobs, Reader};
+use super::jobs::{Jobs, Reader, aside};
+use super::past::{self, PastRun, PastStory};
 use super::problem::Problem;
 use super::recordings::{self, RecordingUpload, Recordings};
 use super::threads::{self, Walk};
@@ -126,21 +126,6 @@ struct Place {
 type Body<T> = Result<Json<T>, JsonRejection>;
 type JsonAnswer<T> = Result<Json<T>, Problem>;
 
-/// Run something that may take some milliseconds away from the threads that answer.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let failed = |_| {
-        Problem(
-            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
-            "the laboratory failed at this call; please report it with the link".to_owned(),
-        )
-    };
-    // Without the type of the work, the runtime's part of this is compiled once for each result.
-    let work: Box<dyn FnOnce() -> Result<T, Problem> + Send> = Box::new(work);
-    tokio::task::spawn_blocking(work).await.map_err(failed)?
-}
-
 /// Take steps that a link names, as many as are possible.
 fn take(story: &mut Story, words: &str) -> Result<(Vec<StepView>, Option<String>), Problem> {
     let words = story::step_words::split(words)?;
@@ -242,42 +227,30 @@ enum OpenCall {
 /// Open a story of the shelf, or the text of a script.
 async fn open(State(lab): State<Lab>, body: Body<OpenCall>) -> Result<Response, Problem> {
     let Json(call) = body?;
-    aside(move || match call {
-        OpenCall::Story { story: id } => match story::script_of(&id) {
-            Some(text) => Ok(Json(read(&lab, &id, text)?).into_response()),
-            None => open_flaw(&lab, &id),
-        },
-        OpenCall::Script { script } => Ok(Json(read(&lab, "script", &script)?).into_response()),
-    })
-    .await
+    let (id, script) = match call {
+        OpenCall::Story { story } => {
+            let script = story::script_of(&story).map(str::to_owned);
+            (story, script)
+        }
+        OpenCall::Script { script } => ("script".to_owned(), Some(script)),
+    };
+    let jobs = lab.jobs.clone();
+    match script {
+        Some(text) => aside(move || Ok(Json(read(&lab, &id, &text)?).into_response())).await,
+        None => jobs.aside(move || open_flaw(&lab, &id)).await,
+    }
 }
 
 /// Search for the shortest counterexample of a flaw, and open it at its end. If the flaw is built
 /// into a copy of an algorithm, nothing can be chosen in it.
 fn open_flaw(lab: &Lab, name: &str) -> Result<Response, Problem> {
-    let flaw = flaws::all().into_iter().find(|flaw| flaw.name == name);
-    let flaw = flaw.ok_or_else(|| Problem::bad(format!("the shelf has no story '{name}'")))?;
-    let found = (flaw.wrong)();
+    let (flaw, found) = past::search(name)?;
+    let Some(script) = found.script(flaw.what) else {
+        return Ok(Json(PastStory::flaw(&flaw, &found)).into_response());
+    };
     let notes = vec![(0, flaw.story.to_owned())];
-    if let Some(script) = found.script(flaw.what) {
-        let opened = read(lab, name, &script)?;
-        return Ok(Json(ScriptView { notes, ..opened }).into_response());
-    }
-    let past = "The shortest counterexample that the checker finds. Its algorithm has a mistake \
-                that was built in to show what the rules are for, so nothing else can be chosen \
-                here.";
-    let ends = found.violation().map(ViolationView::of);
-    let story = story::recorded(&found.trace);
-    Ok(Json(FlawPast { past: PastStory { story, past }, notes, ends }).into_response())
-}
-
-/// The counterexample of a flaw in which nothing can be chosen.
-#[derive(Serialize)]
-struct FlawPast {
-    #[serde(flatten)]
-    past: PastStory,
-    notes: Vec<(usize, String)>,
-    ends: Option<ViolationView>,
+    let opened = read(lab, name, &script)?;
+    Ok(Json(ScriptView { notes, ..opened }).into_response())
 }
 
 fn read(lab: &Lab, name: &str, text: &str) -> Result<ScriptView, Problem> {
@@ -302,7 +275,7 @@ async fn begin(State(lab): State<Lab>) -> Result<Response, Problem> {
             Ok(Json(json!({ "shelf": true })).into_response())
         }
         First::Script { name, text } => Ok(Json(read(&lab, name, text)?).into_response()),
-        First::Recording(trace) => Ok(Json(PastStory::of(trace)).into_response()),
+        First::Recording(trace) => Ok(Json(PastStory::recorded(trace)).into_response()),
     })
     .await
 }
@@ -319,6 +292,8 @@ struct CheckCall {
     duplicates: u32,
     #[serde(default)]
     crashes: u32,
+    #[serde(default)]
+    withdrawing: bool,
     limit: Option<u64>,
 }
 
@@ -334,6 +309,7 @@ async fn check(State(lab): State<Lab>, body: Body<CheckCall>) -> Result<Response
         losses: call.losses,
         duplicates: call.duplicates,
         crashes: call.crashes,
+        withdrawing: call.withdrawing,
         limit: call.limit.unwrap_or(WORLDS.1).min(WORLDS.0),
     };
     let work = move |reader: &mut Reader| {
@@ -356,32 +332,10 @@ async fn compare(State(lab): State<Lab>, body: Body<Comparison>) -> Result<Respo
 }
 
 /// The run behind one point of a comparison.
-async fn run(body: Body<Comparison>) -> JsonAnswer<PastStory> {
+async fn run(State(lab): State<Lab>, body: Body<Comparison>) -> JsonAnswer<PastStory> {
     let Json(call) = body?;
     let plan = call.plan()?;
-    aside(move || {
-        let story = story::recorded(&plan.trace()?);
-        Ok(Json(PastStory {
-            story,
-            past: "A run of the simulator: its seed decides what happens.",
-        }))
-    })
-    .await
-}
-
-/// A story in which nothing can be chosen.
-#[derive(Serialize)]
-struct PastStory {
-    #[serde(flatten)]
-    story: StoryView,
-    /// Why there is nothing to choose.
-    past: &'static str,
-}
-
-impl PastStory {
-    fn of(trace: &Trace) -> Self {
-        Self { story: story::recorded(trace), past: "A recording: what happened has happened." }
-    }
+    lab.jobs.aside(move || Ok(Json(PastStory::simulated(&plan.trace()?)))).await
 }
 
 /// Take a recording from the live page.
@@ -395,7 +349,7 @@ async fn hand_over(
 
 /// A recording that the live page has handed over.
 async fn recorded(State(lab): State<Lab>, Path(number): Path<String>) -> JsonAnswer<PastStory> {
-    aside(move || Ok(Json(PastStory::of(&*lab.recordings.get(&number)?)))).await
+    aside(move || Ok(Json(PastStory::recorded(&*lab.recordings.get(&number)?)))).await
 }
 
 /// A story between threads.
@@ -410,15 +364,32 @@ async fn check_threads(State(lab): State<Lab>, body: Body<Walk>) -> Result<Respo
     call.check(&lab.jobs).await
 }
 
+/// What is drawn: a run in which nothing can be chosen, or a story.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum DrawnRun {
+    Past { past: PastRun },
+    Story(Place),
+}
+
 #[derive(Deserialize)]
 struct DrawCall {
     #[serde(flatten)]
-    place: Place,
+    what: DrawnRun,
     format: Kind,
 }
 
-/// The story as a file.
+/// A story as a file.
 async fn draw(State(lab): State<Lab>, body: Body<DrawCall>) -> Result<Response, Problem> {
-    let Json(call) = body?;
-    aside(move || export::export(&lab.recall(&call.place)?, call.format)).await
+    let Json(DrawCall { what, format }) = body?;
+    let is_long = match &what {
+        DrawnRun::Past { past } => past.is_long(),
+        DrawnRun::Story(_) => matches!(format, Kind::Atlas),
+    };
+    let jobs = lab.jobs.clone();
+    let work = move || match what {
+        DrawnRun::Past { past } => export::trace(&past.trace(&lab.recordings, &lab.first)?, format),
+        DrawnRun::Story(place) => export::story(&lab.recall(&place)?, format),
+    };
+    if is_long { jobs.aside(work).await } else { aside(work).await }
 }

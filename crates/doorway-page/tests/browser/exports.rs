@@ -321,6 +321,68 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn an_atlas_picks_the_steps_that_rust_picks() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let server = stage.browser.run("return location.href").as_str().unwrap().to_owned();
+    let server = server.split('#').next().unwrap();
+    for group in ["ricart-agrawala n=3", "maekawa-sequential n=3", "le-lann n=3", "lamport n=2"] {
+        stage.browser.go(server);
+        stage.ready();
+        stage.visit(&format!("#/lab/{}/?at=0", group.replace(' ', "+")));
+        open_atlas(&stage);
+        for (name, pick) in [("oldest", Pick::Oldest), ("fair", Pick::Fair)] {
+            let told = stage.browser.run(&format!(
+                "const lab = doorwayLab; lab.show(0); lab.pick = '{name}'; await lab.go('60'); \
+                 return lab.story.words()"
+            ));
+            let mut story = Story::begin(group).unwrap();
+            story.go(pick, StopCondition::Steps(60));
+            assert_eq!(told, story.words().concat(), "{group}, {name}");
+        }
+    }
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn an_atlas_has_give_ups_where_they_fit_and_no_switches_for_faults() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    let server = stage.browser.run("return location.href").as_str().unwrap().to_owned();
+    let server = server.split('#').next().unwrap();
+    let gives_up = "return [...document.querySelectorAll('.next .choice')].filter((it) => \
+                    it.innerText.includes('gives up')).map((it) => it.dataset.do)";
+    for (group, lacks) in [
+        ("ricart-agrawala n=2", "This file has no faults."),
+        ("ricart-agrawala n=3", "This file has no faults, and no clients that give up."),
+        ("naimi-trehel n=3", "This file has no faults."),
+    ] {
+        stage.browser.go(server);
+        stage.ready();
+        stage.visit(&format!("#/lab/{}/?at=0", group.replace(' ', "+")));
+        open_atlas(&stage);
+        assert!(stage.text(".next").ends_with(lacks), "{group}: {}", stage.text(".next"));
+        let switches = "return document.querySelectorAll('.switches').length";
+        assert_eq!(stage.browser.run(switches), 0, "{group}");
+        stage.browser.press(&["f"]);
+        stage.browser.run("await doorwayLab.take('a1')");
+        let offered = if group == "ricart-agrawala n=2" { json!(["w1"]) } else { json!([]) };
+        assert_eq!(stage.browser.run(gives_up), offered, "{group}");
+    }
+    stage.browser.picture("atlas-lacks-1366");
+    stage.browser.go(server);
+    stage.ready();
+    stage.visit("#/lab/ricart-agrawala+n=2/?at=0");
+    open_atlas(&stage);
+    // Rules about requests that are given up count after one is.
+    stage.browser.run("for (const it of ['a1', 'w1', 'a2', 'a1']) await doorwayLab.take(it)");
+    stage.browser.run("await doorwayLab.go('40')");
+    assert!(told_as_by_rust(&stage, "ricart-agrawala n=2") >= 44);
+    assert_eq!(stage.browser.wrong_in_any_theme("atlas with give-ups"), [""; 0]);
+    assert_eq!(stage.browser.log(), [""; 0]);
+}
+
 /// Groups whose messages are paid for in different ways: by the node that an answer serves, by the
 /// cause alone, and for a request that somebody else passes on.
 const PAID: [&str; 6] = [
@@ -382,9 +444,39 @@ fn a_recording_with_hostile_names_is_shown_as_text() {
     stage.browser.press(&["End"]);
     stage.until(steps);
     assert!(stage.text(".next").contains("A recording"));
+    stage.browser.press(&["u"]);
+    stage.browser.wait("the link", "return document.querySelector('.address')");
+    assert!(stage.text("dialog").contains("as long as this command runs"));
+    assert!(stage.text(".address").ends_with(&format!("#/first?at={steps}")));
+    stage.browser.press(&["Escape"]);
+    let svg = exported(&stage, "svg");
+    assert!(svg.contains("&lt;img src=x onerror=alert(1)&gt;") && !svg.contains("<img"), "{svg}");
     stage.browser.picture("recording-1366");
     assert_eq!(stage.browser.wrong_in_any_theme("recording"), [""; 0]);
     assert_eq!(stage.browser.log(), [""; 0]);
+}
+
+/// The run on screen, in which nothing can be chosen, has a link to each of its moments, and is
+/// exported as diagrams.
+fn has_links_and_exports(stage: &Stage, trace: &Trace) {
+    stage.browser.run("doorwayLab.show(40)");
+    stage.browser.wait("the address", "return location.hash.endsWith('&at=40')");
+    let link = stage.browser.run("return doorwayLab.address()");
+    assert_eq!(link, stage.browser.run("return location.hash"));
+    stage.visit("#/");
+    stage.visit(link.as_str().expect("text"));
+    stage.until(40);
+    stage.browser.run("location.reload()");
+    stage.ready();
+    stage.until(40);
+    assert_eq!(stage.text(".story"), trace.title);
+    for (kind, format) in [("svg", Format::Svg), ("text", Format::Text), ("shiviz", Format::Shiviz)]
+    {
+        assert!(exported(stage, kind) == diagram::render(trace, format), "{kind}");
+    }
+    stage.browser.press(&["e"]);
+    stage.browser.wait("the list", "return document.querySelectorAll('.format').length === 6");
+    stage.browser.press(&["Escape"]);
 }
 
 #[test]
@@ -438,6 +530,13 @@ fn algorithms_are_compared_row_by_row() {
     let title = stage.text(".story");
     assert!(title.starts_with(&format!("{name} n=7, seed 1")), "{title}");
     assert!(stage.text(".next").contains("A run of the simulator"));
+    has_links_and_exports(&stage, &Trace { title, ..trace });
     stage.browser.picture("compare-run-1366");
+    for look in [Look::PHONE, Look::BEAMER, Look::DESK] {
+        stage.browser.look(look);
+        let screen = format!("compare-run-{}", look.width);
+        stage.browser.picture(&screen);
+        assert_eq!(stage.browser.wrong_in_any_theme(&screen), [""; 0]);
+    }
     assert_eq!(stage.browser.log(), [""; 0]);
 }

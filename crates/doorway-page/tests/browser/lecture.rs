@@ -60,6 +60,13 @@ fn the_lecture_of_the_documentation_can_be_given() {
     ask("Still possible");
     let present = "return document.body.classList.contains('present')";
     assert_eq!(stage.browser.run(present), true, "all of it in present mode");
+    // The class chooses on, and asks again: the answer is about the new moment.
+    let before = stage.text(".answer");
+    stage.browser.press(&["1"]);
+    stage.until(3);
+    assert_eq!(stage.text(".answer"), "", "the answer about the last moment is gone");
+    ask("Still possible");
+    assert_ne!(stage.text(".answer"), before, "one step less");
     stage.browser.picture("lecture-here-1024");
     // 4. The repaired text.
     let seen = stage.browser.run(&format!(

@@ -23,12 +23,24 @@ const FACTS: &str = "
   }
   const panels = [...document.querySelectorAll('.panel, #main > section, header, footer')]
     .filter((it) => it.offsetHeight && getComputedStyle(it).position !== 'sticky');
-  const boxes = panels.map((it) => [it.className, it.getBoundingClientRect()]);
-  for (const [a, one] of boxes) for (const [b, other] of boxes) {
-    if (a >= b) continue;
-    const w = Math.min(one.right, other.right) - Math.max(one.left, other.left);
-    const h = Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top);
-    if (w > 1 && h > 1) wrong.push(`${a} and ${b} overlap by ${w} x ${h}`);
+  panels.forEach((one, at) => panels.slice(at + 1).forEach((other) => {
+    if (one.contains(other)) return;
+    const [a, b] = [one, other].map((it) => it.getBoundingClientRect());
+    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    const [name, beside] = [one, other].map((it) => it.getAttribute('aria-label') ?? it.className);
+    if (w > 1 && h > 1) wrong.push(`${name} and ${beside} overlap by ${w} x ${h}`);
+  }));
+  const pen = document.createElement('canvas').getContext('2d');
+  for (const list of document.querySelectorAll('select:not([multiple])')) {
+    const style = getComputedStyle(list);
+    pen.font = style.font;
+    // Beside the text are its padding, the border, and an arrow that is about as wide as a letter.
+    const around = ['paddingLeft', 'paddingRight', 'borderLeftWidth', 'borderRightWidth'];
+    const edge = around.reduce((sum, name) => sum + parseFloat(style[name]), 14);
+    const name = list.selectedOptions[0]?.textContent ?? '';
+    const out = pen.measureText(name).width + edge - list.getBoundingClientRect().width;
+    if (list.offsetWidth && out > 1) wrong.push(`'${name}' is cut off by ${out.toFixed(1)} px`);
   }
   const apart = (name, boxes) => boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
     const w = Math.min(one.right, other.right) - Math.max(one.left, other.left);

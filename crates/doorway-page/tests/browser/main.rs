@@ -29,12 +29,19 @@ struct Stage {
 
 /// Start a server. Returns its address with the token, and what keeps it running.
 fn serve(port: u16, token: &Token, first: First) -> (String, Runtime) {
+    let ([address, _], runtime) = serve_with_ticket(port, token, first);
+    (address, runtime)
+}
+
+/// Start a server. Returns its addresses with the token and with the ticket, and what keeps it
+/// running.
+fn serve_with_ticket(port: u16, token: &Token, first: First) -> ([String; 2], Runtime) {
     let runtime = Runtime::new().expect("threads start");
     let server =
         runtime.block_on(Server::bind(port, token.clone(), first)).expect("a port is free");
-    let address = server.address();
+    let addresses = [server.address(), server.ticket_address()];
     runtime.spawn(server.run());
-    (address, runtime)
+    (addresses, runtime)
 }
 
 impl Stage {

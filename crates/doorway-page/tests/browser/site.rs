@@ -2,11 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Command;
 
 use doorway_page::guard::Token;
 use doorway_page::server::First;
 
-use crate::serve;
+use crate::skip::skip;
+use crate::{serve, serve_with_ticket};
 
 /// The status and the text of an answer.
 fn ask(port: u16, head: &str, body: &str) -> (u16, String) {
@@ -65,6 +67,68 @@ fn wrong_token_host_site_and_type_are_refused() {
 }
 
 #[test]
+fn a_ticket_is_exchanged_for_the_token_once() {
+    let token = Token::random().unwrap();
+    let ([printed, opened], _runtime) = serve_with_ticket(0, &token, First::Shelf);
+    let port: u16 = printed.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    assert!(printed.ends_with(&format!("/#t={}", token.text())), "{printed}");
+    let (_, ticket) = opened.split_once("/#k=").expect("a ticket");
+    assert!(!opened.contains(token.text()), "{opened}");
+    let host = format!("host: 127.0.0.1:{port}");
+    let exchange = |method: &str, lines: &str| {
+        ask(port, &format!("{method} /api/token HTTP/1.1\r\n{host}\r\n{lines}"), "")
+    };
+    let ticket = format!("x-doorway-ticket: {ticket}");
+    assert_eq!(exchange("POST", "x-doorway-ticket: 0123").0, 401, "another word");
+    assert_eq!(exchange("POST", &format!("x-doorway-token: {}", token.text())).0, 401);
+    assert_eq!(exchange("GET", &ticket).0, 405, "an address alone exchanges nothing");
+    assert_eq!(exchange("POST", &format!("{ticket}\r\nsec-fetch-site: cross-site")).0, 403);
+    // The ticket is not the token.
+    let head = format!("GET /api/stories HTTP/1.1\r\n{host}\r\n");
+    let as_token = ticket.replace("x-doorway-ticket", "x-doorway-token");
+    assert_eq!(ask(port, &format!("{head}{as_token}"), "").0, 401);
+    let (status, told) = exchange("POST", &ticket);
+    assert_eq!(status, 200, "{told}");
+    assert!(told.ends_with(&format!("{{\"token\":\"{}\"}}", token.text())), "{told}");
+    let (status, told) = exchange("POST", &ticket);
+    assert!(status == 401 && told.contains("it was used before"), "{told}");
+}
+
+/// A process of another user who has read the arguments of the browser, where this test may start
+/// one.
+#[test]
+fn a_ticket_is_worth_nothing_to_another_user() {
+    let token = Token::random().unwrap();
+    let ([_, opened], _runtime) = serve_with_ticket(0, &token, First::Shelf);
+    let (origin, ticket) = opened.split_once("/#k=").expect("a ticket");
+    let (host, port) = origin["http://".len()..].split_once(':').unwrap();
+    let lines = [
+        "POST /api/token HTTP/1.1".to_owned(),
+        format!("host: {host}:{port}"),
+        format!("x-doorway-ticket: {ticket}"),
+        "content-length: 0".to_owned(),
+        "connection: close".to_owned(),
+    ];
+    let request = lines.join("\\r\\n");
+    let script =
+        format!("exec 3<>/dev/tcp/{host}/{port}; printf '{request}\\r\\n\\r\\n' >&3; cat <&3");
+    let told = |command: &mut Command| {
+        let output = command.args(["bash", "-c", &script]).output();
+        output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let stranger = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    match told(Command::new("setpriv").args(stranger)) {
+        Ok(answer) if !answer.is_empty() => {
+            assert!(answer.contains("does not run as the user of the command"), "{answer}");
+        }
+        _ => skip("another user: this needs root and setpriv"),
+    }
+    // The browser of the user of the command still gets in.
+    let answer = told(&mut Command::new("env")).unwrap();
+    assert!(answer.contains(token.text()), "{answer}");
+}
+
+#[test]
 fn a_forgotten_story_and_a_third_job_are_told_so() {
     let token = Token::random().unwrap();
     let (address, _runtime) = serve(0, &token, First::Shelf);
@@ -95,6 +159,24 @@ fn a_forgotten_story_and_a_third_job_are_told_so() {
     let running = (begin(), begin());
     let (status, told) = ask(port, &head("check"), &check);
     assert_eq!(status, 429, "{told}");
+    // All other work that takes a while needs a place too, for which it waits a little.
+    let others = [
+        ("open", r#"{"story":"central-drop"}"#.to_owned()),
+        ("run", r#"{"algorithms":["lamport"],"sweep":"n","points":[3]}"#.to_owned()),
+        ("draw", format!(r#"{{"key":"{key}","format":"atlas"}}"#)),
+        ("draw", r#"{"past":{"flaw":"central-drop"},"format":"svg"}"#.to_owned()),
+    ];
+    std::thread::scope(|scope| {
+        let head = &head;
+        for (call, body) in &others {
+            scope.spawn(move || {
+                let (status, told) = ask(port, &head(call), body);
+                assert_eq!(status, 429, "{call}: {told}");
+            });
+        }
+    });
+    let (status, _) = ask(port, &head("draw"), &format!(r#"{{"key":"{key}","format":"svg"}}"#));
+    assert_eq!(status, 200, "a picture of a story takes no place");
     drop(running);
     let started = std::time::Instant::now();
     loop {

@@ -182,7 +182,12 @@ fn a_fence_that_is_left_out_lets_two_in() {
     );
     wait("the violation", "document.querySelector('.threads .violated')");
     stage.browser.picture("threads-1366");
-    assert_eq!(stage.browser.wrong_in_any_theme("threads"), [""; 0]);
+    for look in [Look::PHONE, Look::BEAMER, Look::DESK] {
+        stage.browser.look(look);
+        stage.browser.picture(&format!("threads-violation-{}", look.width));
+        let screen = format!("threads with a violation, {} px", look.width);
+        assert_eq!(stage.browser.wrong_in_any_theme(&screen), [""; 0]);
+    }
     wait("the address", "location.hash.includes('at=9')");
     stage.browser.run("history.replaceState(null, '', location.href); location.reload()");
     stage.ready();

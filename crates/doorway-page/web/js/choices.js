@@ -2,9 +2,10 @@
 
 import { h, put, s } from "./dom.js";
 import { light } from "./pills.js";
-import { kindOf, verdict } from "./story.js";
+import { kindOf } from "./story.js";
+import { verdict } from "./verdict.js";
 
-/** At most this many choices are shown; the rest are found by typing. */
+/** At most this many choices are shown, unless the reader wants all. */
 const MOST = 40;
 
 const HEADS = {
@@ -24,9 +25,11 @@ export function choices(lab) {
   const switches = h("fieldset.switches", {}, h("legend", {}, "Faults"),
     toggle("lose", "lose"), toggle("double", "double"), toggle("crash", "crash"));
   const element = h("section.panel.next", { "aria-label": "What happens next" },
-    h("h2", {}, "What happens next"), find, list, switches);
+    h("h2", {}, "What happens next"), find, list, lab.home.lacks ? h("p.quiet", {}, lab.home.lacks) : switches);
   /** The words behind the keys 1 to 9. */
   let keys = [];
+  /** The story of which all choices are shown. */
+  let whole = null;
 
   function draw() {
     const { story, at } = lab;
@@ -52,14 +55,15 @@ export function choices(lab) {
       && (!sought || words(choice).toLowerCase().includes(sought));
     const possible = all.filter(fits);
     const groups = new Map();
-    for (const choice of possible.slice(0, MOST)) {
+    const most = whole === story ? possible.length : MOST;
+    for (const choice of possible.slice(0, most)) {
       groups.set(choice.kind, [...(groups.get(choice.kind) ?? []), button(choice)]);
     }
-    const rest = possible.length - MOST;
+    const showAll = () => { whole = story; draw(); };
     put(list,
       over ? told(over) : null,
       [...groups].map(([kind, buttons]) => [h("h3", {}, HEADS[kind]), buttons]),
-      rest > 0 ? h("p.quiet", {}, `and ${rest} more: press / to find one`) : null,
+      possible.length > most ? h("button.all", { type: "button", onclick: showAll }, `show all ${possible.length}`) : null,
       possible.length || over ? null : h("p.quiet", {}, sought ? "No choice has this in it." : "Nothing can happen."));
   }
 

@@ -86,8 +86,10 @@ export const plain = (text) => text.replace(/[\u061c\u200b-\u200f\u202a-\u202e\u
 export function icon(name) {
   const shapes = {
     first: "M4 3v10M13 3 6 8l7 5z",
+    before: "M8 3 2 8l6 5zM11 4h3v8h-3z",
     back: "M11 3 4 8l7 5z",
     step: "M5 3l7 5-7 5z",
+    after: "M2 4h3v8H2zM8 3l6 5-6 5z",
     last: "M12 3v10M3 3l7 5-7 5z",
     play: "M4 2l10 6-10 6z",
     pause: "M4 3h3v10H4zM9 3h3v10H9z",

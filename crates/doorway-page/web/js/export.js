@@ -39,12 +39,18 @@ export async function paint(svg) {
 
 /** The story as a file. @param {import("./lab.js").Lab} lab @param {string} format */
 export async function fileOf(lab, format) {
-  const drawn = await lab.about((place) => lab.home.draw({ ...place, at: undefined }, format === "png" ? "svg" : format));
+  const made = format === "png" ? "svg" : format;
+  const past = lab.story.place?.past;
+  const drawn = past ? await lab.home.draw({ past }, made) : await lab.about((place) => lab.home.draw({ ...place, at: undefined }, made));
   return format === "png" ? paint(drawn) : drawn;
 }
 
+/** What only a story has in which something can be chosen. */
+const CHOSEN = ["script", "csv", "atlas"];
+
 /** @param {import("./lab.js").Lab} lab @returns {Node[]} the content of a dialog */
 export function exports(lab) {
+  const formats = FORMATS.filter(([format]) => !lab.story.frame.names || !CHOSEN.includes(format));
   const status = h("p.quiet", { role: "status" });
   const make = async (format, ending) => {
     put(status, document.createTextNode("making the file …"));
@@ -57,7 +63,7 @@ export function exports(lab) {
   };
   return [
     h("h2", { id: "dialog-title" }, "Export"),
-    h("div.formats", {}, FORMATS.map(([format, label, what, ending]) => h("button.format", {
+    h("div.formats", {}, formats.map(([format, label, what, ending]) => h("button.format", {
       type: "button", "data-format": format, onclick: () => make(format, ending),
     }, h("strong", {}, label), h("span", {}, what)))),
     status,

@@ -44,10 +44,11 @@ export function fileHome(atlas) {
       const word = `d${from}-${to}${older ? `.${older + 1}` : ""}`;
       return [{ edge, choice: { kind: "message", node: to, from, id, text: texts[text], do: [word] } }];
     });
-    const verbs = { a: "asks", s: "asks to share", r: "leaves", k: "learns of a crash" };
+    const verbs = { a: "asks", s: "asks to share", r: "leaves", w: "gives up" };
     const clients = page.steps.filter((edge) => edge.mail === undefined)
       .map((edge) => ({ edge, choice: { kind: "client", node: edge.node, text: verbs[edge.verb] ?? edge.verb, do: [`${edge.verb}${edge.node}`] } }));
-    return [...messages, ...clients];
+    const givesUp = ({ choice }) => Number(choice.do[0].startsWith("w"));
+    return [...messages, ...clients.sort((a, b) => givesUp(a) - givesUp(b))];
   }
 
   /** How many requests each node has made after a step, and who pays for each message that it sends. */
@@ -71,6 +72,7 @@ export function fileHome(atlas) {
       story.moments.push({ ...moment, rest: moment.rest.filter((it) => it.id !== choice.id) });
       return null;
     }
+    const gaveUp = edge.verb === "w" || story.steps.some((step) => step.node === edge.node && step.do.startsWith("w"));
     const { requests, fresh: payers } = charge(moment, edge);
     const sends = (edge.sends ?? []).map(([to, text], place) => ({ from: edge.node, to, text, id: moment.sent + place, pays: payers[place] }));
     const mail = worlds[moment.world].mail.map(([from, to, text], place) => ({ from, to, text, id: moment.ids[place], pays: moment.pays[place] }));
@@ -82,7 +84,7 @@ export function fileHome(atlas) {
     story.steps.push({
       do: wanted, node: edge.node, took, entered: edge.entered, print: null,
       sends: sends.map(({ id, to, text, pays }) => ({ id, to, text: texts[text], pays })),
-      violation: violations[edge.violation], state: states[edge.state], ...causes[edge.cause],
+      violation: violations[edge.violation], state: states[edge.state], ...causes[(gaveUp ? edge.later : undefined) ?? edge.cause],
     });
     story.moments.push({
       world: edge.to, ids, pays: now.map((it) => it.pays), rest: [...moment.rest, ...left], requests, sent: moment.sent + sends.length, over,
@@ -122,18 +124,30 @@ export function fileHome(atlas) {
   /** A generator that gives the same numbers for the same seed. */
   const dice = (seed, count) => ((Math.imul(seed + 0x9e37, 0x85ebca6b) ^ Math.imul(count + 1, 0xc2b2ae35)) >>> 8);
 
-  function picked(moment, by, count) {
-    const all = choices(moment);
-    if (by.startsWith("dice")) return all[dice(Number(by.slice(5)), count) % all.length];
+  /** The step since which a choice can be made: the message was sent in it, or the client could do something else before. */
+  const openSince = (steps, { kind, id, node }) => 1 + steps.findLastIndex(kind === "message"
+    ? (step) => step.sends.some((it) => it.id === id)
+    : (step) => step.node === node && (step.entered || !step.do.startsWith("d")));
+
+  /** What a rule picks, as `pick.rs` does. No client gives up by a rule. */
+  function picked({ moments, steps }, by) {
+    const moment = moments.at(-1);
+    const all = choices(moment).filter((it) => !it.do[0].startsWith("w"));
+    if (by.startsWith("dice")) return all[dice(Number(by.slice(5)), steps.length) % all.length];
+    const earliest = (list) => list.map((it) => [openSince(steps, it), it]).sort(([a], [b]) => a - b)[0]?.[1];
+    const [messages, clients] = ["message", "client"].map((kind) => all.filter((it) => it.kind === kind));
+    if (by === "fair") return earliest([...clients, ...messages.sort((a, b) => a.from - b.from || a.node - b.node)]);
+    const asks = (it) => it.text.startsWith("asks");
+    const ask = earliest(clients.filter(asks));
     const idle = worlds[moment.world].nodes.every((state) => states[state].phase === "outside");
-    const asks = all.filter((it) => it.kind === "client");
-    return idle && asks.length ? asks[count % asks.length] : all[0];
+    return (idle ? ask : undefined) ?? messages[0] ?? clients.find((it) => !asks(it)) ?? ask;
   }
 
   const extended = (place, from, broken, story) => ({ ...tell(story, from, broken), from });
 
   return {
     name: "file",
+    lacks: `This file has no faults${atlas.algorithm.withdraws && !atlas.tables.withdrawing ? ", and no clients that give up" : ""}.`,
     algorithms: async () => [atlas.algorithm],
     algorithm: async () => atlas.algorithm,
     stories: async () => [],
@@ -155,7 +169,7 @@ export function fileHome(atlas) {
       const from = story.steps.length;
       const most = Number(until) || 2000;
       while (story.steps.length - from < most) {
-        const choice = picked(story.moments.at(-1), by, story.steps.length);
+        const choice = picked(story, by);
         if (!choice || take(story, choice.do[0])) break;
         const { entered, violation } = story.steps.at(-1);
         const moment = story.moments.at(-1);

@@ -1,6 +1,7 @@
 // "From here": an exhaustive check of the very moment on screen.
 
 import { h, many, put } from "./dom.js";
+import { verdict } from "./verdict.js";
 
 /** @param {import("./lab.js").Lab} lab */
 export function here(lab) {
@@ -16,11 +17,13 @@ export function here(lab) {
     if (times.options[0].disabled && times.value === "") times.value = "1";
   };
   for (const [, label] of faults) label.addEventListener("change", endless);
+  const givesUp = h("input", { type: "checkbox" });
+  const giveUps = h("label", {}, givesUp, " clients may give up");
   const toggle = () => (running ? running.abort() : run());
   const ask = h("button.ask", { type: "button", onclick: toggle }, "Can this still go wrong?");
   const answer = h("div.answer", { role: "status", "aria-live": "polite" });
   const element = h("section.panel.here", { "aria-label": "From here" }, h("h2", {}, "From here"),
-    h("details", {}, h("summary", {}, "what may happen"), asks, faults.map(([, label]) => label)), ask, answer);
+    h("details", {}, h("summary", {}, "what may happen"), asks, faults.map(([, label]) => label), giveUps), ask, answer);
   /** @type {AbortController|null} */
   let running = null;
   let asked = { story: null, at: -1 };
@@ -32,6 +35,7 @@ export function here(lab) {
     const question = Object.fromEntries(faults.map(([name, label]) => [name, Number(label.lastChild.value)]));
     const times = asks.lastChild.value;
     if (times !== "") question.acquires = Number(times);
+    question.withdrawing = givesUp.checked && !giveUps.hidden;
     asked = { story: lab.story, at: lab.at };
     running = new AbortController();
     const { signal } = running;
@@ -69,7 +73,7 @@ export function here(lab) {
       const loop = line.cycle.length ? `, and then ${many(line.cycle.length, "step")} that are repeated for ever` : "";
       const [head, rest] = count === 0 ? ["This is wrong already", ""] : ["Still possible", `: ${many(line.steps.length, "step")}${loop}`];
       put(answer,
-        h("p.possible", {}, h("strong", {}, head), `${rest}. ${line.violation.property}: ${line.violation.text}.`),
+        h("p.possible", {}, h("strong", {}, head), `${rest}. ${verdict(line.violation).head}`),
         count === 0 ? null : h("p", {},
           h("button", { type: "button", onclick: () => lab.take(() => (same() ? line.steps[0] ?? line.cycle[0] : undefined)) }, "hint: one step"), " ",
           h("button", { type: "button", onclick: () => shown(line) }, "show the way")));
@@ -89,6 +93,7 @@ export function here(lab) {
   // An answer is about one moment. At another one it would be wrong, so the check stops and the answer goes.
   const draw = () => {
     element.hidden = !lab.story || Boolean(lab.story.frame.names) || !lab.home.check;
+    giveUps.hidden = !lab.algorithm?.withdraws;
     if (same()) return;
     if (running) running.abort();
     else put(answer);

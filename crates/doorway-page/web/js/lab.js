@@ -82,11 +82,11 @@ export class Lab {
     if (from) throw new Refusal(`The code has changed since this link was made: the story differs from about step ${from} on.`, 0);
   }
 
-  /** Show a script of the shelf, with its place there and the step to show, or one that was opened as text. */
-  async open(telling, { id, at } = {}) {
+  /** Show a script or a run that has happened: with its place, if the place says all of it, and the step to show. */
+  async open(telling, { place, past, at } = {}) {
     const story = new Story(telling);
     await tellAll(this.home, story, wordsOf(telling.words ?? ""));
-    if (id) story.shelf = { id, length: story.steps.length };
+    if (place) story.place = { at: place, length: story.steps.length, past };
     await this.#enter(story, at ?? (story.ends ? story.steps.length : 0));
     return story;
   }
@@ -140,8 +140,11 @@ export class Lab {
     });
   }
 
-  /** Let a rule pick steps. */
-  go(until) { return this.attempt(() => this.#grow((place) => this.home.go(place, until, this.pick))); }
+  /** Let a rule pick steps. In a run that has happened nothing can be picked. */
+  go(until) {
+    if (this.story.frame.names) return undefined;
+    return this.attempt(() => this.#grow((place) => this.home.go(place, until, this.pick)));
+  }
 
   async #grow(call) {
     const { at } = this;
@@ -152,7 +155,7 @@ export class Lab {
       this.branches = [this.story, ...this.branches].slice(0, 20);
       this.story = this.story.branch(at);
     }
-    this.story.extend(told);
+    this.story.grow(told);
     this.show(told.steps.length === 1 ? at + 1 : this.story.steps.length);
   }
 
@@ -181,13 +184,6 @@ export class Lab {
 
   back() { this.pause(); this.show(this.at - 1); }
 
-  /** The next entry, or the last one before this moment. */
-  entry(direction) {
-    const at = this.story.entry(this.at, direction);
-    if (at) return this.show(at);
-    return direction > 0 ? this.show(this.story.steps.length) || this.go("entry") : this.show(0);
-  }
-
   /** Play or pause; show the effect of a step that is hidden. */
   play() {
     if (this.asked) return this.show(this.asked);
@@ -210,9 +206,10 @@ export class Lab {
     this.show(this.at);
   }
 
-  /** The link to this moment. */
-  address() {
+  /** The link to this moment: its choices, or the place of a run in which nothing can be chosen. */
+  async address() {
     const { story, at } = this;
+    if (story.frame.names) return url.step(story.place.at, at);
     return url.write({ run: story.frame.run, steps: story.words(), at, print: url.print(story.steps) });
   }
 }

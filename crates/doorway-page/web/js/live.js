@@ -181,5 +181,9 @@ function begin() {
 }
 
 document.addEventListener("visibilitychange", look);
-state.prefix = takeToken();
-begin();
+try {
+  state.prefix = await takeToken();
+  begin();
+} catch (error) {
+  put(main, h("p.bad", { role: "alert" }, error.message));
+}

@@ -1,20 +1,22 @@
 // The calls of the live page: the documented HTTP of a node, with the token of the operator.
 
+import { arrived } from "./token.js";
+
 const KEY = "doorway.live.token";
 const LAB = "doorway.live.lab";
 
 /**
- * The address that `doorway top --page` prints has a token in its fragment, and says that the same
- * server has a laboratory. The token leaves the address bar at once.
- * @returns {string}  what the names of the locks begin with that the command was asked for
+ * Keep the token of the address with which `doorway top --page` opens the page. Such an address also says that the same server
+ * has a laboratory.
+ * @returns {Promise<string>}  what the names of the locks begin with that the command was asked for
  */
-export function takeToken() {
-  const found = location.hash.match(/^#t=([0-9a-f]{32})&lab(?:&prefix=(.*))?$/);
+export async function takeToken() {
+  const came = await arrived();
+  const found = came?.rest.match(/^lab(?:&prefix=(.*))?$/);
   if (!found) return "";
-  setToken(found[1]);
+  setToken(came.token);
   sessionStorage.setItem(LAB, "yes");
-  history.replaceState(null, "", location.pathname);
-  return decodeURIComponent(found[2] ?? "");
+  return decodeURIComponent(found[1] ?? "");
 }
 
 /** Whether the server of this page also has a laboratory. */

@@ -69,6 +69,10 @@ function ring(circle) {
 /** What a client says about itself. */
 const label = (it) => (it.client ? h("code", {}, plain(it.client)) : h("span.quiet", {}, "without a label"));
 
+/** Who held a lock at a member that is away, when the node last heard of it. It may have been released since. */
+const lastHolder = (it) => h("li", {}, label(it), `, node ${it.node}`, it.shared ? ", in shared mode" : "",
+  it.fence ? [", fence ", h("code", {}, it.fence)] : "", `, heard of ${time(it.heard_ms)} ago`);
+
 /** Ask for the fence before a lock is broken. */
 function askFence(name, holder, tell) {
   const dialog = document.getElementById("dialog");
@@ -130,7 +134,7 @@ async function recordNow(name, button, place) {
  */
 export function lockPanel(name, tell, here) {
   const [about, inside, queue] = [h("p.quiet", {}), h("ul", {}), h("ul", {})];
-  const silent = h("p.bad", {});
+  const [past, silent] = [h("div", {}), h("p.bad", {})];
   const recorded = h("p", { role: "status" });
   const deadlock = h("div", {});
   const news = newsList("News of the lock");
@@ -140,7 +144,7 @@ export function lockPanel(name, tell, here) {
   const button = h("button", { type: "button", onclick: () => recordNow(name, button, recorded) }, "Record 10 s");
   const panel = h("section", { "aria-label": "The lock that was chosen" },
     h("h2", {}, "Lock"), h("p", {}, h("code", {}, plain(name))), about,
-    h("h2", {}, "Inside"), inside, h("h2", {}, "Queue, and why each one waits"), queue, deadlock, silent,
+    h("h2", {}, "Inside"), inside, past, h("h2", {}, "Queue, and why each one waits"), queue, deadlock, silent,
     h("p", {}, button), recorded, h("h2", {}, "News of the lock"), news.element);
   /** The holders by their fences. A button to break a lock stays while the time beside it changes. */
   let known = new Map();
@@ -153,6 +157,7 @@ export function lockPanel(name, tell, here) {
   }
 
   function update(report) {
+    const gone = report.last_known ?? [];
     for (const event of lockNews(before, report, here())) news.add(words(event));
     before = report;
     if (report.recording && recorded.textContent === ASKED) put(recorded, BEGUN);
@@ -163,12 +168,13 @@ export function lockPanel(name, tell, here) {
     const key = (it) => `${it.node} ${it.session} ${it.fence}`;
     const now = new Map(report.holders.map((it) => [key(it), known.get(key(it)) ?? newHolder(it)]));
     for (const it of report.holders) {
-      const lease = it.expires_in_ms === undefined ? "" : `, lease ${time(it.expires_in_ms)}`;
+      const lease = it.expires_in_ms === undefined ? "" : `, lease left ${time(it.expires_in_ms)}`;
       now.get(key(it)).times.textContent = `, for ${time(it.held_ms)}${lease}`;
     }
     known = now;
     const holders = [...now.values()].map((it) => it.element);
-    inOrder(inside, holders.length ? holders : [h("li", {}, "Nobody.")]);
+    inOrder(inside, holders.length ? holders : [h("li", {}, gone.length ? "Nobody at the members that answer." : "Nobody.")]);
+    put(past, gone.length ? [h("h2", {}, "Last known, at members that are away"), h("ul", {}, gone.map(lastHolder))] : []);
     const waiting = report.waiters.map((it) => h("li", {}, label(it),
       ` (${it.node}) for ${time(it.waited_ms)}: `, h(it.circle ? "span.bad" : "span", {}, why(it, report))));
     put(queue, waiting.length ? waiting : h("li", {}, "Nobody waits."));

@@ -3,12 +3,12 @@
 import { h, put } from "./dom.js";
 import { help, keys } from "./keys.js";
 import { Lab } from "./lab.js";
+import { causes, entry, violation } from "./seek.js";
 import { Refusal, server, takeToken } from "./server.js";
 import { setup } from "./setup.js";
 import { shelf } from "./shelf.js";
-import { read } from "./url.js";
+import { placeOf, read, step } from "./url.js";
 
-takeToken();
 const home = globalThis.doorwayHome ?? server;
 const lab = new Lab(home);
 const $ = (id) => document.getElementById(id);
@@ -30,11 +30,14 @@ async function copyLink() {
   const address = new URL(await lab.address(), location.href).href;
   try {
     await navigator.clipboard.writeText(address);
-    dialog(h("h2", { id: "dialog-title" }, "The link is copied"), h("p.address", {}, address));
+    linked("The link is copied", address);
   } catch {
-    dialog(h("h2", { id: "dialog-title" }, "The link to this moment"), h("p.address", {}, address));
+    linked("The link to this moment", address);
   }
 }
+
+const linked = (head, address) => dialog(h("h2", { id: "dialog-title" }, head), h("p.address", {}, address),
+  passing(address) ? h("p", {}, "It opens as long as this command runs.") : null);
 
 const exported = () => lab.attempt(async () => dialog((await import("./export.js")).exports(lab)));
 
@@ -81,22 +84,24 @@ let screen = null;
 /** What the address bar shows, as far as this page knows. If it shows something else, a reader goes there. */
 let place = location.hash;
 
+/** Whether a place is known to this server alone. */
+const passing = (address) => /#\/(recorded|first)\b/.test(address);
+
 /** Keep the address bar at the moment, so that a reload and a restart of the server lose nothing. */
 function remember() {
   clearTimeout(remember.timer);
   remember.timer = setTimeout(async () => {
     const { story } = lab;
     const leaves = () => story !== lab.story || location.hash !== place;
-    if (!story || story.frame.names || document.body.dataset.screen !== "lab" || leaves()) return;
-    const { shelf } = story;
+    if (!story || document.body.dataset.screen !== "lab" || leaves()) return;
     // A story of the shelf keeps its title and its notes as long as it has the steps that it has there.
-    const address = shelf?.length === story.steps.length ? `#/story/${encodeURIComponent(shelf.id)}?at=${lab.at}` : await lab.address();
+    const address = story.place?.length === story.steps.length ? step(story.place.at, lab.at) : await lab.address();
     // A step is under way. If it fails, nothing is drawn, and this moment is still the one to remember.
     if (lab.busy) { remember(); return; }
     if (leaves()) return;
     history.replaceState(null, "", address);
     place = location.hash;
-    sessionStorage.setItem("doorway.last", address);
+    if (!passing(address)) sessionStorage.setItem("doorway.last", address);
   }, 150);
 }
 
@@ -116,7 +121,6 @@ function show(name, ...content) {
     bar.draw();
     sessionStorage.removeItem("doorway.last");
   }
-  document.body.classList.toggle("recorded", Boolean(lab.story?.frame.names));
   document.title = name === "lab" ? `${lab.story.frame.algorithm} · Doorway lab` : "Doorway lab";
 }
 
@@ -149,7 +153,8 @@ function begin(run, story, lost) {
 /** Show what the address bar names. */
 async function route() {
   place = location.hash;
-  const link = await read(location.hash);
+  const here = placeOf(place);
+  const link = await read(place);
   const [, kind, id] = location.hash.split("?")[0].split("/");
   if (!lab.catalogue.size) lab.catalogue = new Map((await home.algorithms()).map((it) => [it.name, it]));
   if (link.screen === "lab") {
@@ -162,11 +167,13 @@ async function route() {
     const story = kind === "story" ? decodeURIComponent(id) : undefined;
     const told = story ? await home.open({ story }) : await home.first();
     if (told.shelf) return show("shelf", shelf(await home.stories(), lab.catalogue));
-    await lab.open(told, { id: story, at: link.at });
+    const past = told.past && (story ? { flaw: story } : "first");
+    await lab.open(told, { place: story || past ? here : undefined, past, at: link.at });
     await stage();
-  } else if (kind === "recorded" || link.screen === "run") {
-    const plan = async () => (await import("./compare.js")).planOf(link.rest);
-    await lab.open(kind === "recorded" ? await home.recorded(id) : await home.run(await plan()));
+  } else if (kind === "recorded" || kind === "run") {
+    const past = kind === "recorded" ? { recorded: id } : { run: (await import("./compare.js")).planOf(link.rest) };
+    const told = past.run ? await home.run(past.run) : await home.recorded(id);
+    await lab.open(told, { place: here, past, at: link.at });
     await stage();
   } else if (kind === "compare") {
     show("compare", (await import("./compare.js")).comparison(lab, home));
@@ -182,13 +189,9 @@ async function route() {
   return undefined;
 }
 
-/** The next violation of the story; if it has none, go on until there is one. */
-function violation() {
-  const { story, at } = lab;
-  const next = story.steps.findIndex((step, index) => index >= at && step.violation) + 1;
-  if (next) return lab.show(next);
-  const last = story.steps.length;
-  return story.violation(last) && at < last ? lab.show(last) : lab.go("violation");
+async function arrive() {
+  await takeToken();
+  return route();
 }
 
 const moment = (work) => () => screen && lab.story && work();
@@ -196,11 +199,11 @@ keys({
   ArrowRight: () => (room ? room.move(1) : screen && lab.story && lab.forward()),
   ArrowLeft: () => (room ? room.move(-1) : screen && lab.story && lab.back()), " ": moment(() => lab.play()),
   Home: moment(() => lab.show(0)), End: moment(() => lab.show(lab.story.steps.length)),
-  "[": moment(() => lab.entry(-1)), "]": moment(() => lab.entry(1)), v: moment(violation),
-  c: moment(() => { lab.cone = !lab.cone; lab.show(lab.at); }), h: moment(() => screen.ask.ask()),
+  "[": moment(() => entry(lab, -1)), "]": moment(() => entry(lab, 1)), v: moment(() => violation(lab)),
+  c: moment(() => causes(lab)), h: moment(() => screen.ask.ask()),
   b: moment(() => screen.ways.focus()), f: moment(() => screen.next.faults()), "/": moment(() => screen.next.find()),
-  p: moment(present), q: moment(question), t: theme, u: moment(() => !lab.story.frame.names && copyLink()),
-  e: moment(() => home.draw && !lab.story.frame.names && exported()), "?": () => dialog(help()),
+  p: moment(present), q: moment(question), t: theme, u: moment(copyLink),
+  e: moment(() => home.draw && exported()), "?": () => dialog(help()),
 }, (number) => (room ? room.press(number) : screen && lab.story && screen.next.press(number)));
 
 const saved = localStorage.getItem("doorway.theme");
@@ -208,9 +211,8 @@ if (saved) document.documentElement.dataset.theme = saved;
 $("bar").append(bar.element);
 addEventListener("hashchange", () => {
   clearTimeout(remember.timer);
-  takeToken();
-  lab.attempt(route);
+  lab.attempt(arrive);
 });
-await lab.attempt(route);
+await lab.attempt(arrive);
 document.body.dataset.ready = "yes";
 globalThis.doorwayLab = lab;

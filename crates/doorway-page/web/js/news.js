@@ -118,9 +118,11 @@ export function lockNews(before, now, here) {
   const [held, holds] = [others(before.holders, holder), others(now.holders, holder)];
   const [waited, waits] = [others(before.waiters, waiter), others(now.waiters, waiter)];
   const inside = new Set([...holds.values()].map(waiter));
+  // Of a member that does not answer nothing is known: its clients may still hold the lock and wait.
+  const answers = (it) => !now.silent.includes(it.node) && !now.away.some(({ node }) => node === it.node);
   const told = (kind) => (it) => ({ kind, lock: now.lock, client: it.client, fence: it.fence });
   return [
-    ...fresh(held, holds).map(told("released")), ...fresh(waits, waited).map(told("waiting")),
-    ...fresh(waited, waits).filter((it) => !inside.has(waiter(it))).map(told("gave-up")), ...fresh(holds, held).map(told("granted")),
+    ...fresh(held, holds).filter(answers).map(told("released")), ...fresh(waits, waited).map(told("waiting")),
+    ...fresh(waited, waits).filter((it) => answers(it) && !inside.has(waiter(it))).map(told("gave-up")), ...fresh(holds, held).map(told("granted")),
   ];
 }

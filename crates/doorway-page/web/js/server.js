@@ -1,5 +1,7 @@
 // The world behind the page: its home is the server. The atlas file has the same interface.
 
+import { arrived } from "./token.js";
+
 /** A refusal that the page shows as a sentence. */
 export class Refusal extends Error {
   /** @param {string} message @param {number} status */
@@ -14,12 +16,12 @@ const AWAY = "The server of the page does not answer. Everything here is kept; "
 const STRANGE = "The server was started again and does not know this page. Open the address that " +
   "it printed: the story is kept and opens there.";
 
-/** The token comes in the fragment and leaves the address bar at once. */
-export function takeToken() {
-  const found = location.hash.match(/^#t=([0-9a-f]{32})(?:&(.*))?$/);
-  if (!found) return;
-  sessionStorage.setItem("doorway.token", found[1]);
-  const rest = found[2] ? `#${found[2]}` : sessionStorage.getItem("doorway.last") ?? "#/";
+/** Keep the token that the address brings, and show what else the address names. */
+export async function takeToken() {
+  const came = await arrived();
+  if (!came) return;
+  sessionStorage.setItem("doorway.token", came.token);
+  const rest = came.rest ? `#${came.rest}` : sessionStorage.getItem("doorway.last") ?? "#/";
   history.replaceState(null, "", rest);
 }
 

@@ -16,14 +16,6 @@
 /** The first word of a message is its kind. @param {string} text */
 export const kindOf = (text) => text.match(/^[A-Za-z0-9]+/)?.[0] ?? text;
 
-/** What is wrong, for people; of a deadlock also why each node waits, as sentences. */
-export function verdict({ property, text, waits = [], circle = [] }) {
-  const name = property === "stuck" ? "deadlock" : property;
-  const why = waits.map((it) => `${it.text[0].toUpperCase()}${it.text.slice(1)}.`);
-  const round = circle.length ? [`They wait in a circle: ${[...circle, circle[0]].join(" → ")}.`] : [];
-  return { head: `${name.toUpperCase()}: ${text}.`, why: [...why, ...round] };
-}
-
 const APART = 64;
 
 export class Story {
@@ -44,8 +36,8 @@ export class Story {
     this.round = telling.round ?? null;
     this.ends = telling.ends ?? null;
     this.title = telling.title ?? "";
-    /** Its place on the shelf, and its length there. @type {{id: string, length: number}|null} */
-    this.shelf = null;
+    /** Where it was opened, how many steps it has there, and if nothing can be chosen in it, what it is for the server. @type {{at: string, length: number, past: any}|null} */
+    this.place = null;
     for (const { node, sends } of telling.opening) this.#send(node, sends, 0);
     this.kept.push(new Set(this.flights.keys()));
     this.extend(telling);
@@ -57,6 +49,12 @@ export class Story {
     for (const step of telling.steps) this.#add(step);
     this.choices.set(this.steps.length, telling.choices);
     this.stuck = telling.stuck;
+  }
+
+  /** Go on with new steps. What was known of the end of the story is no longer about its end. */
+  grow(telling) {
+    [this.round, this.ends] = [null, null];
+    this.extend(telling);
   }
 
   /** A story with the first steps of this one, to go on in another way. */

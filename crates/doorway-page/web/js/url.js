@@ -57,6 +57,17 @@ export async function write(link) {
   return `#/lab/${packed(link.run)}/${await packSteps(link.steps)}?${query}`;
 }
 
+/** A place without the step. @param {string} hash */
+export function placeOf(hash) {
+  const [path, query] = hash.split("?");
+  const params = new URLSearchParams(query);
+  params.delete("at");
+  return params.size ? `${path}?${params}` : path;
+}
+
+/** A place with a step. @param {string} place @param {number} at */
+export const step = (place, at) => `${place}${place.includes("?") ? "&" : "?"}at=${at}`;
+
 /** @param {string} hash @returns {Promise<Link>} */
 export async function read(hash) {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");

@@ -1,6 +1,14 @@
 //! The page of `doorway top --page`, at one of three nodes.
 
-use crate::driver::{Look, Theme};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use doorway_client::blocking::Client;
+use doorway_client::{Endpoints, Options};
+
+use crate::driver::{Browser, Look, Theme};
+use crate::place::line_of;
 use crate::{Live, client, hold, three, wait};
 
 /// A name and a label that would be an attack if the page wrote them as markup.
@@ -42,6 +50,70 @@ fn a_killed_member_is_away_and_its_word_is_missing() {
     live.choose("deploy/web");
     live.shows("Nobody waits.");
     assert_eq!(live.browser.log(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn the_lease_of_a_holder_and_who_held_a_lock_at_a_member_that_is_away() {
+    let mut group = three();
+    // A session with a TTL has a lease.
+    let options = Options::default().label("CI job 4711").ttl(Duration::from_mins(1));
+    let endpoints = Endpoints::parse(&group.socket(2)).expect("an address");
+    let session = Client::connect(endpoints, &options).expect("a session");
+    let held = session.acquire("deploy/web").enter().expect("the lock is free");
+    let live = Live::open(&group, 0);
+    live.choose("deploy/web");
+    let panel = "document.querySelector('[aria-label=\"The lock that was chosen\"]').innerText";
+    live.until("lease left", &format!("/, lease left [0-9]+ (s|min)/.test({panel})"));
+    assert_eq!(live.browser.run(&format!("return {panel}.includes('heard of')")), false);
+    // Somebody asks about the lock, so the node hears who holds it; then that member dies.
+    let fence = held.fence().to_string();
+    assert!(group.answer(0, "who deploy/web").contains(&fence));
+    group.kill(2);
+    live.shows("c: away for");
+    live.shows("Nobody at the members that answer.");
+    live.until(
+        "who held it",
+        &format!("/CI job 4711.*, node c, fence {fence}, heard of [0-9].* ago/.test({panel}) "),
+    );
+    for look in [Look::PHONE, Look::BEAMER, Look::DESK] {
+        live.browser.look(look);
+        live.browser.picture(&format!("live-last-known-{}", look.width));
+        let screen = format!("live-last-known, {} px", look.width);
+        assert_eq!(live.browser.wrong_in_any_theme(&screen), [""; 0]);
+    }
+    // Nothing is known of what it does now: it may hold the lock still.
+    assert_eq!(live.browser.run(&format!("return {panel}.includes('released')")), false);
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_ticket_opens_the_page_once() {
+    let group = three();
+    let opened = group.place.file("opened");
+    let starter = group.place.file("xdg-open");
+    let script = format!("#!/bin/sh\necho \"$@\" > {}\n", opened.display());
+    std::fs::write(&starter, script).expect("a file");
+    let program = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&starter, program).expect("a program");
+    let folder = starter.parent().expect("a directory").display();
+    let path = format!("{folder}:{}", std::env::var("PATH").expect("a path"));
+    let mut top = group.command(0, "top first --page");
+    top.env("DISPLAY", ":77").env("PATH", path).stderr(Stdio::null());
+    let live = Live::serve(&mut top);
+    let address = line_of(&opened);
+    live.browser.go(&address);
+    live.until("the list is shown", "document.querySelector('.members')");
+    let left = live.browser.run("return [location.hash, document.getElementById('prefix').value]");
+    assert_eq!(left, serde_json::json!(["", "first"]), "the ticket has left the address bar");
+    live.browser.run("location.reload()");
+    live.until("the list is shown", "document.querySelector('.members')");
+    // Another window that opens it says why it shows nothing.
+    let other = Browser::open(Look::DESK);
+    other.go(&address);
+    let told = "return document.querySelector('[role=alert]')?.innerText || null";
+    let told = other.wait("a sentence", told);
+    assert!(told.as_str().is_some_and(|told| told.contains("it was used before")), "{told}");
 }
 
 #[test]

@@ -74,13 +74,16 @@ impl Live {
 
     /// Open it with this command line.
     fn open_with(group: &Group, node: usize, command: &str) -> Self {
-        let mut top = group.command(node, command);
-        let (command, address) = served(top.stderr(Stdio::null()));
-        let browser = Browser::open(Look::DESK);
-        browser.go(&address);
-        let live = Self { browser, command, address };
+        let live = Self::serve(group.command(node, command).stderr(Stdio::null()));
+        live.browser.go(&live.address);
         live.until("the list is shown", "document.querySelector('.members')");
         live
+    }
+
+    /// Start the command, and a browser that has not opened its page yet.
+    fn serve(command: &mut Command) -> Self {
+        let (command, address) = served(command);
+        Self { browser: Browser::open(Look::DESK), command, address }
     }
 
     /// Wait until an expression of the page is true.

@@ -2,9 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+use std::{env, fs};
 
-use crate::{doorway, file, refusal};
+use serde_json::Value;
+
+use crate::{answer, doorway, file, refusal, temporary, text_of};
 
 /// A command that serves the page.
 struct LabServer {
@@ -19,8 +25,13 @@ impl LabServer {
     fn start(line: &str) -> Self {
         let mut command = doorway(line);
         // No browser is opened where there is no screen.
-        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::null()).spawn().expect("it runs");
+        command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it runs");
         let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
         let address = lines.find_map(|line| {
             let line = line.expect("the answer is text");
@@ -44,10 +55,15 @@ impl LabServer {
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        self.ask_with(method, path, &format!("x-doorway-token: {}", self.token), body)
+    }
+
+    /// The answer to a request with this header.
+    fn ask_with(&self, method: &str, path: &str, header: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the page is there");
-        let (port, token, length) = (self.port, &self.token, body.len());
+        let (port, length) = (self.port, body.len());
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nx-doorway-token: {token}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{header}\r\n\
              content-type: application/json\r\ncontent-length: {length}\r\n\
              connection: close\r\n\r\n{body}"
         );
@@ -86,6 +102,79 @@ fn the_page_and_its_stories_are_served_until_ctrl_c() {
     assert!(page.get("/api/stories").contains("ricart-agrawala/concurrent"));
     assert!(page.get("/api/first").ends_with("{\"shelf\":true}"));
     assert!(page.stop().success());
+}
+
+/// Other users can read the arguments of programs, so the token is not among them.
+#[test]
+fn the_browser_is_started_with_a_ticket_instead_of_the_token() {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opener");
+    fs::create_dir_all(&place).expect("a directory");
+    let (starter, opened) = (place.join("xdg-open"), place.join("opened"));
+    let _ = fs::remove_file(&opened);
+    let script = format!("#!/bin/sh\necho \"$@\" > {0}.new\nmv {0}.new {0}\n", opened.display());
+    fs::write(&starter, script).expect("a file");
+    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755)).expect("a program");
+    let path = format!("{}:{}", place.display(), env::var("PATH").expect("a path"));
+    let mut command = doorway("lab");
+    command.env("DISPLAY", ":77").env("PATH", path);
+    let page = LabServer::spawn(command);
+    let address = loop {
+        match fs::read_to_string(&opened) {
+            Ok(address) => break address,
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    assert!(!address.contains(&page.token), "{address}");
+    let (origin, ticket) = address.trim_end().split_once("/#k=").expect("a ticket");
+    assert_eq!(origin, format!("http://127.0.0.1:{}", page.port));
+    let exchanged = page.ask_with("POST", "/api/token", &format!("x-doorway-ticket: {ticket}"), "");
+    assert!(exchanged.contains(&page.token), "{exchanged}");
+    let again = page.ask_with("POST", "/api/token", &format!("x-doorway-ticket: {ticket}"), "");
+    assert!(again.starts_with("HTTP/1.1 401 "), "{again}");
+}
+
+/// The rows of the page, and those of the command line that the page shows beside them.
+#[test]
+fn the_page_compares_as_the_command_line_that_it_shows() {
+    let page = LabServer::start("lab --no-open");
+    let asked = r#"{"algorithms":["central","maekawa"],"sweep":"n","points":[3,7],"seed":5}"#;
+    let told = page.post("/api/compare", asked);
+    let (_, body) = told.split_once("\r\n\r\n").expect("a body");
+    let lines: Vec<Value> = body
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    let command = lines[0]["command"].as_str().expect("a command line");
+    let rows: Vec<&Value> =
+        lines.iter().map(|line| &line["row"]).filter(|it| it.is_object()).collect();
+    assert_eq!(rows.len(), 4, "two algorithms at two sizes");
+    let file = temporary("page-compare.csv");
+    let line = command.strip_prefix("doorway ").expect("a command of Doorway");
+    answer(&format!("{line} --csv {file}"));
+    let csv = text_of(&file);
+    let mut table = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let head = table.next().expect("a head");
+    let rows_of_csv: Vec<_> = table.collect();
+    assert_eq!(rows_of_csv.len(), rows.len(), "{csv}");
+    let mut compared = 0;
+    for (row, fields) in rows.iter().zip(&rows_of_csv) {
+        for (name, field) in head.iter().zip(fields) {
+            let Some(value) = row.get(*name).filter(|value| !value.is_null()) else { continue };
+            match (value.as_f64(), field.parse::<f64>()) {
+                // The reader of JSON may be wrong in the last digit.
+                (Some(value), Ok(field)) => {
+                    let apart = (value - field).abs();
+                    assert!(apart <= 1e-12 * field.abs(), "{name} of {row}: {field}");
+                }
+                _ => assert_eq!(value.as_str(), Some(*field), "{name} of {row}"),
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared >= 4 * 5, "{compared} figures: {csv}");
+    let page_csv = lines.iter().find_map(|line| line["csv"].as_str()).expect("a table");
+    assert_eq!(page_csv, csv, "the file that the page saves");
 }
 
 #[test]

@@ -332,7 +332,7 @@ fn a_schedule_is_drawn_as_lanes_beside_the_registers() {
     let svg = text_of(&picture);
     assert!(svg.contains(">P0<") && svg.contains(">P1<"), "a lane for each process");
     assert!(svg.contains("two processes are inside at once"), "the ending");
-    assert!(svg.matches("class=\"small f4\"").count() > 2, "registers that change");
+    assert!(svg.matches("class=\"f4\"").count() > 2, "registers that change");
     assert_eq!(svg.matches("<rect class=\"inside\"").count(), 2, "both are inside at the end");
     // Of an algorithm that holds, a run is drawn in which each process is inside once.
     let right = temporary("peterson.svg");
