@@ -14,6 +14,18 @@ use crate::random::Random;
 /// The unit that a disk writes at once.
 const SECTOR: usize = 512;
 
+/// What may be wrong with a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskTrouble {
+    /// Files cannot grow.
+    Full,
+    /// Nothing can be written, erased or synced. The system keeps what it could not write.
+    ReadOnly,
+    /// Nothing gets to the disk. The system takes what is written, and drops it if a sync fails:
+    /// from then on, processes read what is on disk.
+    Failing,
+}
+
 /// The disk of a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
@@ -25,13 +37,8 @@ pub(crate) struct Disk {
     dirty: BTreeSet<usize>,
     /// The directory with the epoch of the node.
     files: Files,
-    /// Files cannot grow.
-    pub(crate) full: bool,
-    /// Nothing can be written, erased or synced. The system keeps what it could not write.
-    pub(crate) read_only: bool,
-    /// Nothing gets to the disk. The system takes what is written, and drops it if a sync fails:
-    /// from then on, processes read what is on disk.
-    pub(crate) failing: bool,
+    /// What is wrong with the disk.
+    pub(crate) trouble: Option<DiskTrouble>,
     /// Writing takes this long until further notice.
     pub(crate) stall: u64,
     /// The process has to wait this long for what it has just written.
@@ -69,15 +76,21 @@ impl Disk {
 
     /// The disk works again.
     pub(crate) fn mend(&mut self) {
-        (self.full, self.read_only, self.failing, self.stall) = (false, false, false, 0);
+        (self.trouble, self.stall) = (None, 0);
     }
 
     fn check_syncable(&self) -> io::Result<()> {
-        if self.failing { Err(io::ErrorKind::Other.into()) } else { self.check_writable() }
+        match self.trouble {
+            Some(DiskTrouble::Failing) => Err(io::ErrorKind::Other.into()),
+            _ => self.check_writable(),
+        }
     }
 
     fn check_writable(&self) -> io::Result<()> {
-        if self.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(()) }
+        match self.trouble {
+            Some(DiskTrouble::ReadOnly) => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Change a bit of a record that has been written. The last one may have been torn by a crash.
@@ -113,7 +126,7 @@ impl LedgerFile for DiskFile {
         let begin = position as usize;
         let end = begin + bytes.len();
         if end > disk.seen.len() {
-            if disk.full {
+            if disk.trouble == Some(DiskTrouble::Full) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
             disk.seen.resize(end, 0);
@@ -142,16 +155,17 @@ impl LedgerFile for DiskFile {
         if written.is_ok() {
             disk.waited += 2 * disk.stall;
         }
-        let Disk { seen, durable, dirty, failing, .. } = &mut *disk;
+        let failing = disk.trouble == Some(DiskTrouble::Failing);
+        let Disk { seen, durable, dirty, .. } = &mut *disk;
         // The system does not try again to write what it could not write, and tells that only once.
         for sector in std::mem::take(dirty) {
             let begin = sector * SECTOR;
             let end = (begin + SECTOR).min(seen.len());
-            if begin >= end || written.is_err() && !*failing {
+            if begin >= end || written.is_err() && !failing {
                 continue;
             }
             durable.resize(durable.len().max(end), 0);
-            if *failing {
+            if failing {
                 seen[begin..end].copy_from_slice(&durable[begin..end]);
             } else {
                 durable[begin..end].copy_from_slice(&seen[begin..end]);
@@ -205,7 +219,7 @@ impl EpochDirectory for DiskDirectory {
     fn write(&self, name: &str, contents: &[u8]) -> io::Result<()> {
         let mut disk = self.0.borrow_mut();
         disk.check_writable()?;
-        if disk.full {
+        if disk.trouble == Some(DiskTrouble::Full) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let Files { names, contents: all, .. } = &mut disk.files;

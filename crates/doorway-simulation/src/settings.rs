@@ -262,11 +262,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn draw(random: &mut Random) -> Self {
         let agreed = random.percent(33).then(|| agreed(random));
-        let nodes = match &agreed {
-            Some(agreed) => agreed.founders + usize::from(random.percent(40)),
-            None if random.percent(35) => 1,
-            None => 3,
-        };
+        let nodes = nodes(random, agreed.as_ref());
         let alone = nodes == 1 && agreed.is_none();
         // Agreed members come and go, so the algorithm has to serve groups of every size.
         let smallest = if agreed.is_some() { 1 } else { nodes };
@@ -288,8 +284,6 @@ impl Settings {
         let longest = lease.map_or(ttl, |lease| ttl.min(lease * 7 / 10));
         let length = random.between(20, 90) * SECOND;
         let mut faults = faults(random, length, agreed.is_some());
-        let plays =
-            |faults: &[(Fault, u64)], fault| faults.iter().any(|(known, _)| *known == fault);
         // A client that keeps locks relies on its clock more than others.
         if keeps && random.percent(50) && !plays(&faults, Fault::PauseClient) {
             faults.push((Fault::PauseClient, length / random.between(2, 12)));
@@ -298,14 +292,12 @@ impl Settings {
         let remote = plays(&faults, Fault::DamageDisk);
         // In a group with agreed members nobody would tell children that its membership is over.
         let children = agreed.is_none() && plays(&faults, Fault::KillClient);
-        let mut clients: Vec<_> = (0..count)
-            .map(|at| {
-                let local = random.percent(50) && !remote;
-                client(random, at % nodes, nodes, (local, children), longest, lease.is_some())
-            })
-            .collect();
-        let machines = nodes + clients.len();
-        let drifts = drifts(random, machines, agreed.is_some());
+        let mut client = |at: usize| {
+            let local = random.percent(50) && !remote;
+            client(random, at % nodes, nodes, (local, children), longest, lease.is_some())
+        };
+        let mut clients: Vec<_> = (0..count).map(&mut client).collect();
+        let drifts = drifts(random, nodes + clients.len(), agreed.is_some());
         let slow = *random.pick(&[MS / 2, 2 * MS, 20 * MS, 100 * MS]);
         let delay = (slow / random.between(2, 10), slow);
         // By dice of their own, so that all other runs stay as they are.
@@ -381,6 +373,11 @@ impl Settings {
         let linger = Duration::from_millis(12 * u64::from(self.handovers));
         Patience { linger, slice: Duration::from_secs(1), trust: 1 }
     }
+}
+
+/// Whether a run has this fault.
+fn plays(faults: &[(Fault, u64)], fault: Fault) -> bool {
+    faults.iter().any(|(known, _)| *known == fault)
 }
 
 /// An algorithm that serves groups of all these sizes.
@@ -498,8 +495,7 @@ fn hold_without_end(
     }
     faults.retain(|(fault, _)| *fault != Fault::TakeAddress);
     for fault in [Fault::KillNode, Fault::CrashMachine, Fault::KillClient, Fault::BreakLock] {
-        let plays = faults.iter().any(|(known, _)| *known == fault);
-        if dice.percent(50) && !plays {
+        if dice.percent(50) && !plays(faults, fault) {
             faults.push((fault, dice.between(4 * SECOND, 16 * SECOND)));
         }
     }
@@ -550,6 +546,15 @@ fn agreed(random: &mut Random) -> AgreedSetting {
         lease_ms: *random.pick(&[2000, 3000, 5000, 10_000, 10_000]),
         lost: *random.pick(&[0, 0, 20, 200]),
         slow: *random.pick(&[0, 10, 100, 400]),
+    }
+}
+
+/// How many nodes there are.
+fn nodes(random: &mut Random, agreed: Option<&AgreedSetting>) -> usize {
+    match agreed {
+        Some(agreed) => agreed.founders + usize::from(random.percent(40)),
+        None if random.percent(35) => 1,
+        None => 3,
     }
 }
 

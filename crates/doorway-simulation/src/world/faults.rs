@@ -4,6 +4,7 @@ use super::World;
 use crate::book::Book;
 use crate::clock::{MS, SECOND};
 use crate::context::{Event, log};
+use crate::disk::DiskTrouble;
 use crate::network::End;
 use crate::settings::Fault;
 use crate::story::Lane;
@@ -147,14 +148,12 @@ impl World {
                 self.context.queue.push(back, moved);
             }
             Fault::FullDisk => {
-                let kind = self.context.random.below(4);
-                let mut disk = self.nodes[node].disk.borrow_mut();
-                match kind {
-                    0 => disk.read_only = true,
-                    1 => disk.failing = true,
-                    _ => disk.full = true,
-                }
-                drop(disk);
+                let trouble = match self.context.random.below(4) {
+                    0 => DiskTrouble::ReadOnly,
+                    1 => DiskTrouble::Failing,
+                    _ => DiskTrouble::Full,
+                };
+                self.nodes[node].disk.borrow_mut().trouble = Some(trouble);
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
             Fault::DamageDisk => self.damage(node, time),

@@ -7,6 +7,7 @@ use crate::book::Book;
 use crate::client::{HeldGrant, Plan};
 use crate::clock::{Clock, MS, SECOND};
 use crate::context::{Event, log};
+use crate::disk::DiskTrouble;
 use crate::network::End;
 use crate::node::NodeEvent;
 use crate::settings::{LifeSetting, Outage};
@@ -77,7 +78,7 @@ impl World {
         let believes = it.process.as_ref().is_some_and(|it| it.sessions.reclaiming().is_some());
         if self.context.settings.fills && believes {
             log!(self.context, "the disk of n{node} is full");
-            it.disk.borrow_mut().full = true;
+            it.disk.borrow_mut().trouble = Some(DiskTrouble::Full);
             let mended = self.context.now + self.context.settings.deadline();
             self.context.queue.push(mended, Event::MendDisk(node));
         }
