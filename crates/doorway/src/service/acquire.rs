@@ -61,8 +61,8 @@ impl Grants {
 /// next one serves.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The unit in which a node is told how long a request may wait. A request that has less left is not
-/// worth sending.
+/// The unit in which a node is told how long a request may wait. A request that has less left is
+/// not worth sending.
 const TICK: Duration = Duration::from_millis(1);
 
 /// How long to wait for the node to say who holds a lock that was not free.
