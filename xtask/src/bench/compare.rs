@@ -128,11 +128,12 @@ fn build(source: &Path, target: Option<&Path>) -> anyhow::Result<PathBuf> {
     program(&said).with_context(|| format!("`{}` names no program", shown(&build)))
 }
 
-/// The program in the messages of cargo.
+/// The program in the messages of cargo, the last one of this name.
 fn program(messages: &str) -> Option<PathBuf> {
-    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let programs = messages.filter(|message| message["target"]["name"] == "node");
-    programs.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last()
+    let messages = messages.lines().rev();
+    let messages = messages.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter(|message| message["target"]["name"] == "node");
+    programs.find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
 fn measure(program: &Path, options: &[&str]) -> anyhow::Result<Vec<Row>> {

@@ -27,7 +27,8 @@ fn play(setup: &str, words: &[String]) -> Story {
 
 /// Play the words of a link from the beginning.
 fn play_words(setup: &str, words: &str) -> Story {
-    let words: Vec<String> = words::split(words).unwrap().into_iter().map(str::to_owned).collect();
+    let words: Vec<String> =
+        step_words::split(words).unwrap().into_iter().map(str::to_owned).collect();
     play(setup, &words)
 }
 
@@ -260,7 +261,7 @@ fn the_cycle_of_a_starvation_is_told_and_returns_to_its_beginning() {
     assert_eq!(violation, Violation::Starved(doorway_core::NodeId(1)));
     let (steps, cycle) = here::way(&world, &trace, &cycle);
     assert!(!cycle.is_empty());
-    let words = [begin.words(), steps].concat();
+    let words = [begin.step_words(), steps].concat();
     let before = play(begin.setup(), &words);
     let after = play(begin.setup(), &[words, cycle].concat());
     assert_eq!(before.world().settled(), after.world().settled());

@@ -339,7 +339,7 @@ fn an_atlas_picks_the_steps_that_rust_picks() {
             ));
             let mut story = Story::begin(group).unwrap();
             story.go(pick, StopCondition::Steps(60));
-            assert_eq!(told, story.words().concat(), "{group}, {name}");
+            assert_eq!(told, story.step_words().concat(), "{group}, {name}");
         }
     }
     assert_eq!(stage.browser.log(), [""; 0]);

@@ -460,7 +460,7 @@ fn entries_violations_causes_and_all_choices_have_buttons() {
     );
     let mut story = Story::begin("lamport n=3").unwrap();
     story.go(Pick::Dice(123), StopCondition::Steps(30));
-    assert_eq!(stage.browser.run("return doorwayLab.story.words()"), story.words().concat());
+    assert_eq!(stage.browser.run("return doorwayLab.story.words()"), story.step_words().concat());
     assert_eq!(stage.browser.facts("a seed"), [""; 0]);
     stage.browser.picture("seed-1366");
     // More choices than are shown at first.

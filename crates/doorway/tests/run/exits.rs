@@ -124,7 +124,7 @@ fn the_lock_is_free_when_the_wrapper_has_ended() {
     for child in children(wrapper.id()) {
         signal(child, "KILL");
     }
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(200));
     let waits = !wrapper.has_ended();
     signal(node, "CONT");
     assert!(waits, "it ends only when the lock is given back");
@@ -165,7 +165,7 @@ fn shared_locks_are_shared_and_permits_are_counted() {
         assert!(text.contains("2 permits"), "{text}");
     }
     let waits = Process::spawn(&mut place.run("-w 60 -k 3 p", "true"));
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     drop(permits);
     assert_eq!(waits.end().code(), Some(0), "it waits until the others have left");
 }

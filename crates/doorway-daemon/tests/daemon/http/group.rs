@@ -1,7 +1,6 @@
 //! What HTTP says about a whole group: members, locks, leases and recordings.
 
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 

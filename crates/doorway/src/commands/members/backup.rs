@@ -81,9 +81,9 @@ pub(super) fn restore(
     confirm("This cannot be undone.", *yes)?;
     let lease = Duration::from_millis(backup.longest_lease_ms.into());
     if json {
-        wait_out(lease, &mut std::io::sink())?
+        wait_out(lease, &mut std::io::sink())?;
     } else {
-        wait_out(lease, out)?
+        wait_out(lease, out)?;
     }
     query.be_patient();
     Ok(ask(query, request(false))?)

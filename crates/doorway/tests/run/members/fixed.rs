@@ -223,9 +223,9 @@ fn delay(to: u16, time: Duration) -> u16 {
             let Ok(far) = TcpStream::connect(("127.0.0.1", to)) else { return };
             for (from, to) in [(&near, &far), (&far, &near)] {
                 let (from, to) = (from.try_clone().expect("it"), to.try_clone().expect("it"));
-                let (send, sent) = channel();
-                spawn(move || read_all(from, &send));
-                spawn(move || write_later(to, &sent, time));
+                let (arrivals, pieces) = channel();
+                spawn(move || read_all(from, &arrivals));
+                spawn(move || write_later(to, &pieces, time));
             }
         }
     });
@@ -233,18 +233,18 @@ fn delay(to: u16, time: Duration) -> u16 {
 }
 
 /// Pass on what arrives, with the time of its arrival.
-fn read_all(mut from: TcpStream, send: &Sender<(Instant, Vec<u8>)>) {
+fn read_all(mut from: TcpStream, arrivals: &Sender<(Instant, Vec<u8>)>) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        if send.send((Instant::now(), bytes[..count].to_vec())).is_err() {
+        if arrivals.send((Instant::now(), bytes[..count].to_vec())).is_err() {
             return;
         }
     }
 }
 
 /// Write what has arrived, this long after its arrival.
-fn write_later(mut to: TcpStream, sent: &Receiver<(Instant, Vec<u8>)>, time: Duration) {
-    for (arrived, bytes) in sent {
+fn write_later(mut to: TcpStream, pieces: &Receiver<(Instant, Vec<u8>)>, time: Duration) {
+    for (arrived, bytes) in pieces {
         sleep((arrived + time).saturating_duration_since(Instant::now()));
         if to.write_all(&bytes).is_err() {
             return;
