@@ -101,7 +101,7 @@ async fn ask(
     let node = Client { principal, remote: false };
     loop {
         let number = poll.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        match routes.owner(&node, &lock).await {
+        match routes.owner_with_key(&node, &lock).await {
             // Nothing is told that is not known: the holder may be about to change, or its node may
             // be away.
             Err(status) if status.code == Code::Unavailable => {}

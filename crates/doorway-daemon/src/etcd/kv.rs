@@ -236,7 +236,7 @@ impl Calls {
         if !self.client.principal.rights.may(Right::Inspect, lock) {
             return Ok(None);
         }
-        let owner = self.routes.owner(&self.client, lock).await?;
+        let owner = self.routes.owner_with_key(&self.client, lock).await?;
         Ok(owner.and_then(|owner| owner.key).filter(|key| key.lease == lease))
     }
 
@@ -414,9 +414,14 @@ impl Calls {
         if !self.client.principal.rights.may(Right::Inspect, lock) {
             return Ok(unknown());
         }
-        // It may be free by now; then the client asks again.
-        let owner = self.routes.owner(&self.client, lock).await?;
-        Ok(owner.map_or_else(unknown, |owner| kv_of(&owner, bytes.to_vec())))
+        match self.routes.owner(&self.client, lock).await {
+            Ok(Some(owner)) => Ok(kv_of(&owner, bytes.to_vec())),
+            // It may be free by now; then the client asks again.
+            Ok(None) => Ok(unknown()),
+            // The lock was not free, which is all that the client asked for.
+            Err(status) if status.code == Code::Unavailable => Ok(unknown()),
+            Err(status) => Err(status),
+        }
     }
 
     fn shown(&self, owner: &Owner, key: Vec<u8>) -> RangeResponse {

@@ -15,6 +15,9 @@ use super::label;
 use super::status::{Code, Status};
 use crate::service::{CallDoor, PassedClient, Service};
 
+/// How many times a node looks for the holder of a lock, if the holder changes while it looks.
+const LOOKS: usize = 3;
+
 /// A call as it is passed on, with the client that the other node has to trust.
 #[derive(Debug, Serialize, Deserialize)]
 struct PassedCall {
@@ -31,7 +34,7 @@ pub(super) struct Routes {
 
 /// The client that holds a lock, as etcd would show it.
 pub(super) struct Owner {
-    /// The key of the holder; none if its client does not use etcd.
+    /// The key of the holder; none if its client does not use etcd, or if its node does not answer.
     pub(super) key: Option<KeyState>,
     pub(super) holder: Holder,
 }
@@ -115,21 +118,48 @@ impl Routes {
         client: &Client,
         lock: &Name,
     ) -> Result<Option<Owner>, Status> {
-        let held = self.service().holding(&client.principal, lock).await?;
-        let Some(held) = held else { return Ok(None) };
-        let call = HomeCall::Holder { lock: lock.to_string() };
-        let key = match self.at(&held.holder.node, client, call).await {
-            Ok(HomeReply::Key(key)) => key,
-            Ok(_) => return Err(Status::unexpected()),
-            // A node without this door has no keys.
-            Err(status) if status.code == Code::Unimplemented => None,
-            Err(status) => return Err(status),
-        };
-        if key.as_ref().is_some_and(|key| key.fence != Some(held.holder.fence)) {
-            let text = format!("the holder of `{lock}` has just changed: ask again");
-            return Err(Status::new(Code::Unavailable, text));
+        let Some((holder, key)) = self.holder(client, lock).await? else { return Ok(None) };
+        Ok(Some(Owner { key: key.unwrap_or_default(), holder }))
+    }
+
+    /// The client that holds a lock, at any member. An error if the node of the holder does not
+    /// answer: nobody else knows whether the holder has a key.
+    pub(super) async fn owner_with_key(
+        &self,
+        client: &Client,
+        lock: &Name,
+    ) -> Result<Option<Owner>, Status> {
+        let Some((holder, key)) = self.holder(client, lock).await? else { return Ok(None) };
+        Ok(Some(Owner { key: key?, holder }))
+    }
+
+    /// The client that holds a lock, at any member, and its key, if it has one. The key is an error
+    /// if the node of the holder does not answer.
+    async fn holder(
+        &self,
+        client: &Client,
+        lock: &Name,
+    ) -> Result<Option<(Holder, Result<Option<KeyState>, Status>)>, Status> {
+        for _ in 0..LOOKS {
+            let held = self.service().holding(&client.principal, lock).await?;
+            let Some(held) = held else { return Ok(None) };
+            let call = HomeCall::Holder { lock: lock.to_string() };
+            let key = match self.at(&held.holder.node, client, call).await {
+                Ok(HomeReply::Key(key)) => Ok(key),
+                Ok(_) => return Err(Status::unexpected()),
+                // A node without this door has no keys.
+                Err(status) if status.code == Code::Unimplemented => Ok(None),
+                Err(status) if status.code == Code::Unavailable => Err(status),
+                Err(status) => return Err(status),
+            };
+            let other = |key: &KeyState| key.fence != Some(held.holder.fence);
+            if !matches!(&key, Ok(Some(key)) if other(key)) {
+                return Ok(Some((held.holder, key)));
+            }
+            // Another client holds the lock since the first question.
         }
-        Ok(Some(Owner { key, holder: held.holder }))
+        let text = format!("the holder of `{lock}` has just changed: ask again");
+        Err(Status::new(Code::Unavailable, text))
     }
 }
 

@@ -301,6 +301,19 @@ pub(crate) fn fails(outcome: Result<ReceivedMessage, Failure>, code: u16, parts:
     }
 }
 
+/// The fields of a transaction by which a client acquires a bare key, as aetcd sends it.
+pub(crate) fn bare_txn(key: &str, value: &str, lease: i64) -> Vec<Field> {
+    let compare = inside(1, &[int(2, 1), bytes(3, key), int(5, 0)]);
+    let put = inside(2, &[inside(2, &[bytes(1, key), bytes(2, value), int(3, lease)])]);
+    vec![compare, put, inside(3, &[inside(1, &[bytes(1, key)])])]
+}
+
+/// The fields of a transaction by which a client releases a bare key with this value.
+pub(crate) fn release_txn(key: &str, value: &str) -> Vec<Field> {
+    let compare = inside(1, &[int(2, 3), bytes(3, key), bytes(7, value)]);
+    vec![compare, inside(2, &[inside(3, &[bytes(1, key)])])]
+}
+
 /// The fields of a transaction by which a client enters the queue of a lock, as `etcdctl lock`
 /// sends it.
 pub(crate) fn queue_txn(lock: &str, lease: i64) -> Vec<Field> {

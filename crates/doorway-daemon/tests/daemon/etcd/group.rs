@@ -1,6 +1,7 @@
 //! Etcd clients that know several nodes of one group, and send each call to another one.
 
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
-use super::client::{Grpc, bytes, inside};
+use super::client::{Grpc, bare_txn, bytes, inside, release_txn};
 use crate::common::daemon::Daemon;
 use crate::common::group::Group;
 use crate::common::{addresses, until};
@@ -108,6 +109,47 @@ fn a_bare_key_is_found_and_deleted_through_any_node() {
     assert_eq!(nodes.post(2, "kv/txn", &release).expect(200)["succeeded"], true);
     let next = nodes.post(1, "kv/txn", &acquire("yours", &other)).expect(200);
     assert_eq!(next["succeeded"], true, "{next}");
+}
+
+/// Between the answers to "who holds the lock?" and "which key does this holder have?" the holder
+/// changes. To a client that tries for the lock it only matters that the lock is not free.
+#[test]
+fn a_bare_key_whose_holder_changes_is_not_free_and_no_error() {
+    const TXN: &str = "etcdserverpb.KV/Txn";
+    let nodes = Nodes::start();
+    let at = |node: usize| Grpc::at(nodes.group.nodes[node].socket.trim_start_matches('@'));
+    let (holder, other) = (at(0), at(1));
+    let (one, two, lease) = (holder.lease(60), holder.lease(60), other.lease(60));
+    let done = AtomicBool::new(false);
+    let (refused, failed) = thread::scope(|scope| {
+        scope.spawn(|| {
+            for lease in [one, two].into_iter().cycle() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                // It may be held by the other client.
+                let _ = holder.call(TXN, &bare_txn("k", "theirs", lease));
+                let _ = holder.call(TXN, &release_txn("k", "theirs"));
+            }
+        });
+        let (mut refused, mut failed) = (0, None);
+        while refused < 300 && failed.is_none() {
+            match other.call(TXN, &bare_txn("k", "mine", lease)) {
+                Ok(answer) if answer.int(2) == 1 => {
+                    let _ = other.call(TXN, &release_txn("k", "mine"));
+                }
+                Ok(answer) => {
+                    refused += 1;
+                    let holder = answer.at(3).at(1).at(2);
+                    assert_eq!(holder.text(1), "k", "it is told a holder");
+                }
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        (refused, failed)
+    });
+    assert_eq!((refused, failed), (300, None));
 }
 
 #[test]

@@ -16,8 +16,8 @@ use crate::place::{PATIENCE, until};
 const TTL: u64 = 6;
 
 /// Three nodes that serve such clients at their Unix sockets.
-fn group(door: &str) -> Group {
-    let mut group = Group::on(Machine::local(3), 3, Pace::QUICK);
+fn group(door: &str, pace: Pace) -> Group {
+    let mut group = Group::on(Machine::local(3), 3, pace);
     fs::write(group.place.file("ci.token"), "the-token-of-the-client-called-ci").expect("a token");
     for node in 0..3 {
         let path = group.place.file(&format!("{}.toml", group.name(node)));
@@ -67,7 +67,7 @@ fn redis(stream: &mut BufReader<UnixStream>, line: &str) -> String {
 #[test]
 fn a_long_lease_of_a_redis_client_outlives_its_node() {
     assert!(Duration::from_secs(TTL) > LEASE);
-    let mut group = group("redis");
+    let mut group = group("redis", Pace::QUICK);
     let begin = Instant::now();
     let mut holder = BufReader::new(connect(&group, 2));
     let set = format!("SET k mine NX PX {}", TTL * 1000);
@@ -100,25 +100,58 @@ fn etcd(group: &Group, node: usize, path: &str, body: &Value) -> Value {
     serde_json::from_str(body).expect("JSON")
 }
 
-/// Take the lock `l` with a new lease of this time. Returns its fence.
-fn etcd_lock(group: &Group, node: usize, ttl: u64) -> u64 {
-    let lease = &etcd(group, node, "lease/grant", &json!({"TTL": ttl}))["ID"];
-    // The name is base64.
-    let held = etcd(group, node, "lock/lock", &json!({"name": "bA==", "lease": lease}));
+/// The locks `k` and `l` as base64, which the gateway wants.
+const K: &str = "aw==";
+const L: &str = "bA==";
+
+fn etcd_lease(group: &Group, node: usize, ttl: u64) -> Value {
+    etcd(group, node, "lease/grant", &json!({"TTL": ttl}))["ID"].clone()
+}
+
+/// Take a lock with a new lease of this time. Returns its fence.
+fn etcd_lock(group: &Group, node: usize, lock: &str, ttl: u64) -> u64 {
+    let lease = etcd_lease(group, node, ttl);
+    let held = etcd(group, node, "lock/lock", &json!({"name": lock, "lease": lease}));
     let revision = held["header"]["revision"].as_str().expect("a revision");
     revision.parse().expect("a number")
 }
 
 #[test]
 fn a_long_lease_of_an_etcd_client_outlives_its_node() {
-    let mut group = group("etcd");
+    let mut group = group("etcd", Pace::QUICK);
     let begin = Instant::now();
-    let fence = etcd_lock(&group, 2, TTL);
+    let fence = etcd_lock(&group, 2, L, TTL);
     group.kill(2);
     is_kept_closed(&group, "l");
     let said = group.mistake(1, "run -n l -- true", 1);
     assert!(said.contains("promised by an earlier process of c"), "{said}");
-    let next = etcd_lock(&group, 0, 60);
+    let next = etcd_lock(&group, 0, L, 60);
     assert!(begin.elapsed() > Duration::from_secs(TTL), "not before its end");
     assert!(next > fence, "{next} {fence}");
+}
+
+/// The node that died had promised one lock for less than its own lease, and the group keeps the
+/// other one. As long as it does so, the other nodes know the holder, but nobody knows its key.
+#[test]
+fn a_short_lease_of_an_etcd_client_ends_with_its_node_and_the_holder_of_a_long_one_is_known() {
+    let mut group = group("etcd", Pace::LONGER);
+    let short = etcd_lock(&group, 2, L, 2);
+    let fence = etcd_lock(&group, 2, K, 60);
+    group.kill(2);
+    assert!(etcd_lock(&group, 0, L, 60) > short, "it passes on");
+    is_kept_closed(&group, "k");
+    let lease = etcd_lease(&group, 0, 60);
+    let attempt = json!({
+        "compare": [{"key": K, "target": "VERSION", "version": 0}],
+        "success": [{"request_put": {"key": K, "value": "", "lease": lease}}],
+        "failure": [{"request_range": {"key": K}}],
+    });
+    let refused = etcd(&group, 0, "kv/txn", &attempt);
+    assert_eq!(refused.get("succeeded"), None, "it is not free: {refused}");
+    let found = etcd(&group, 1, "kv/range", &json!({"key": K}));
+    let leader = etcd(&group, 0, "election/leader", &json!({"name": K}));
+    let told = &refused["responses"][0]["response_range"]["kvs"][0];
+    for kv in [told, &found["kvs"][0], &leader["kv"]] {
+        assert_eq!(kv["mod_revision"], fence.to_string(), "{kv}");
+    }
 }

@@ -73,6 +73,10 @@ impl Pace {
     /// machine that has much else to do. For tests in which no lease has to end.
     pub(crate) const PATIENT: Self = Self { lease: "lease = \"30s\"\n", ..Self::QUICK };
 
+    /// Links as quick as settings allow, and a lease of which a node can promise a part to clients
+    /// that count in whole seconds.
+    pub(crate) const LONGER: Self = Self { lease: "lease = \"5s\"\n", ..Self::QUICK };
+
     /// As with no settings about it.
     pub(crate) const DEFAULT: Self = Self { lease: "", links: "" };
 }
