@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::command::{Command, Credentials, Hello, command};
 use super::locks::Locks;
-use super::resp::{self, FRAME, Reply, Version};
+use super::resp::{self, FRAME, MostBytes, Reply, RequestReader, Version};
 use super::{LAST_WORDS, RedisContext, refuse};
 use crate::listen::BufferedStream;
 use crate::log_limit::LogLimit;
@@ -71,7 +71,8 @@ pub(super) async fn serve(shared: Arc<RedisContext>, mut stream: BufferedStream,
     {
         return refuse(stream, &refusal.text).await;
     }
-    let mut wire = Wire { stream, buffer: Vec::new(), replies: Vec::new() };
+    let reader = RequestReader::default();
+    let mut wire = Wire { stream, buffer: Vec::new(), reader, replies: Vec::new() };
     let ended = tokio::select! {
         biased;
         () = outbox.closed() => Ok(()),
@@ -88,6 +89,8 @@ struct Wire<S> {
     stream: S,
     /// What was read and has not been answered.
     buffer: Vec<u8>,
+    /// How far the first request in the buffer has been read.
+    reader: RequestReader,
     /// What has not been written.
     replies: Vec<u8>,
 }
@@ -124,11 +127,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     None => std::future::pending().await,
                 }
             };
-            let before = self.buffer.len();
+            let (before, most) = (self.buffer.len(), client.most_bytes());
             // Bytes that arrive one at a time do not extend the time of a request.
             let whole = async {
                 while self.read().await {
-                    if before == 0 || !matches!(resp::request(&self.buffer), Ok(None)) {
+                    if before == 0 || self.reader.read(&self.buffer, most) != Ok(false) {
                         return true;
                     }
                 }
@@ -152,9 +155,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// its reason, or without one if the client has gone.
     async fn answer_some(&mut self, client: &mut Client) -> Result<bool, Option<String>> {
         for _ in 0..TURN {
-            let request = match resp::request(&self.buffer) {
-                Ok(Some(request)) => request,
-                Ok(None) => return Ok(false),
+            let request = match self.reader.read(&self.buffer, client.most_bytes()) {
+                Ok(true) => self.reader.take(&self.buffer),
+                Ok(false) => return Ok(false),
                 Err(why) => {
                     let why = format!("Protocol error: {why}");
                     resp::write(&Reply::error(&why), client.version, &mut self.replies);
@@ -238,6 +241,11 @@ impl Client {
     /// Whether the client has proved who it is.
     fn is_known(&self) -> bool {
         self.connected.principal().is_some()
+    }
+
+    /// How many bytes a request of it may have.
+    fn most_bytes(&self) -> MostBytes {
+        if self.is_known() { MostBytes::Known } else { MostBytes::Unknown }
     }
 
     fn belongs(&self, principal: Principal) -> Result<(), Refusal> {

@@ -4,11 +4,16 @@
 //! A request is an array of bulk strings. All limits are checked before anything is stored, so a
 //! client that sends nonsense costs no memory beyond its own buffer.
 
+use std::ops::Range;
+
 use doorway_protocol::text::cut;
 use doorway_protocol::{Code, Refusal};
 
 /// How many bytes a request may have.
 pub(super) const FRAME: usize = 1 << 16;
+
+/// How many bytes a request may have before the client has proved who it is.
+const GREETING: usize = 1 << 12;
 
 /// How many arguments a request may have, with the command.
 pub(super) const ARGUMENTS: usize = 1024;
@@ -74,57 +79,109 @@ impl From<Refusal> for Reply {
     }
 }
 
-/// Read the request at the beginning of a buffer; `None` if it is not whole yet. An error means
-/// that the bytes are not a request, and nothing after them can be understood.
-pub(super) fn request(buffer: &[u8]) -> Result<Option<Request>, String> {
-    let mut rest = Rest { buffer, at: 0 };
-    let read = rest.request()?;
-    let Some(arguments) = read else {
-        if buffer.len() >= FRAME {
-            return Err(format!("a request may have {FRAME} bytes"));
-        }
-        return Ok(None);
-    };
-    Ok(Some(Request { arguments, bytes: rest.at }))
+/// How many bytes a request may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MostBytes {
+    /// The client has not proved who it is.
+    Unknown,
+    Known,
 }
 
-/// The part of a buffer that has not been read.
-struct Rest<'a> {
-    buffer: &'a [u8],
+impl MostBytes {
+    fn get(self) -> usize {
+        match self {
+            Self::Unknown => GREETING,
+            Self::Known => FRAME,
+        }
+    }
+
+    fn exceeded(self) -> String {
+        let why = match self {
+            Self::Unknown => " before the client has proved who it is",
+            Self::Known => "",
+        };
+        format!("a request may have {} bytes{why}", self.get())
+    }
+}
+
+/// Reads the request at the beginning of a buffer that grows. What has been read once is not read
+/// again when more bytes arrive: a client may send them one at a time. Arguments are copied when
+/// the request is whole.
+#[derive(Debug, Default)]
+pub(super) struct RequestReader {
+    /// How many arguments the request has, once that is known.
+    count: Option<usize>,
+    /// Where the arguments are that have been read.
+    arguments: Vec<Range<usize>>,
+    /// How many bytes of the buffer have been read.
     at: usize,
+    /// With fewer bytes than this there is nothing new to be read.
+    needed: usize,
 }
 
-impl Rest<'_> {
-    fn request(&mut self) -> Result<Option<Vec<Vec<u8>>>, String> {
-        let Some(count) = self.length(b'*')? else { return Ok(None) };
-        if count == 0 {
-            return Err("a request has at least one argument, the command".to_owned());
+impl RequestReader {
+    /// Read on in the same buffer. True if the request is whole. An error means that the bytes are
+    /// not a request, and nothing after them can be understood.
+    pub(super) fn read(&mut self, buffer: &[u8], most: MostBytes) -> Result<bool, String> {
+        let whole = buffer.len() >= self.needed && self.read_on(buffer, most)?;
+        if !whole && buffer.len() >= most.get() {
+            return Err(most.exceeded());
         }
-        if count > ARGUMENTS {
-            return Err(format!("a request may have {ARGUMENTS} arguments, not {count}"));
-        }
-        let mut arguments = Vec::new();
-        for _ in 0..count {
-            let Some(length) = self.length(b'$')? else { return Ok(None) };
+        Ok(whole)
+    }
+
+    /// The whole request that was read. The next one is read from a new beginning.
+    pub(super) fn take(&mut self, buffer: &[u8]) -> Request {
+        let Self { arguments, at, .. } = std::mem::take(self);
+        let copy = |argument: Range<usize>| buffer.get(argument).unwrap_or_default().to_vec();
+        Request { arguments: arguments.into_iter().map(copy).collect(), bytes: at }
+    }
+
+    fn read_on(&mut self, buffer: &[u8], most: MostBytes) -> Result<bool, String> {
+        let count = match self.count {
+            Some(count) => count,
+            None => match self.length(buffer, b'*')? {
+                Some((0, _)) => {
+                    return Err("a request has at least one argument, the command".to_owned());
+                }
+                Some((count, _)) if count > ARGUMENTS => {
+                    return Err(format!("a request may have {ARGUMENTS} arguments, not {count}"));
+                }
+                Some((count, begin)) => {
+                    self.at = begin;
+                    *self.count.insert(count)
+                }
+                None => return Ok(false),
+            },
+        };
+        while self.arguments.len() < count {
+            let Some((length, begin)) = self.length(buffer, b'$')? else { return Ok(false) };
             // Without its two last bytes the request could not be whole.
-            if length > FRAME || self.at + length + 2 > FRAME {
-                return Err(format!("a request may have {FRAME} bytes"));
+            if length > most.get() || begin + length + 2 > most.get() {
+                return Err(most.exceeded());
             }
-            let end = self.at + length;
-            let Some(ending) = self.buffer.get(end..end + 2) else { return Ok(None) };
+            let end = begin + length;
+            let Some(ending) = buffer.get(end..end + 2) else {
+                self.needed = end + 2;
+                return Ok(false);
+            };
             if ending != b"\r\n" {
                 return Err("a bulk string does not end where its length says".to_owned());
             }
-            arguments.push(self.buffer[self.at..end].to_vec());
+            self.arguments.push(begin..end);
             self.at = end + 2;
         }
-        Ok(Some(arguments))
+        Ok(true)
     }
 
-    /// Read a line that begins with this byte, followed by a length.
-    fn length(&mut self, kind: u8) -> Result<Option<usize>, String> {
-        let line = &self.buffer[self.at..];
-        let Some(first) = line.first() else { return Ok(None) };
+    /// The length in the next line, which begins with this byte, and where the line ends.
+    fn length(&mut self, buffer: &[u8], kind: u8) -> Result<Option<(usize, usize)>, String> {
+        let more = buffer.len() + 1;
+        let line = &buffer[self.at..];
+        let Some(first) = line.first() else {
+            self.needed = more;
+            return Ok(None);
+        };
         if *first != kind {
             let (kind, first) = (char::from(kind), first.escape_ascii());
             return Err(format!(
@@ -137,14 +194,16 @@ impl Rest<'_> {
         }
         let wrong = || Err("a length has to be a number, followed by CR and LF".to_owned());
         match &line[1 + digits..] {
-            [] | [b'\r'] => return Ok(None),
+            [] | [b'\r'] => {
+                self.needed = more;
+                return Ok(None);
+            }
             [b'\r', b'\n', ..] if digits > 0 => {}
             _ => return wrong(),
         }
         let text = std::str::from_utf8(&line[1..=digits]).ok();
         let Some(length) = text.and_then(|text| text.parse().ok()) else { return wrong() };
-        self.at += 1 + digits + 2;
-        Ok(Some(length))
+        Ok(Some((length, self.at + 1 + digits + 2)))
     }
 }
 
@@ -198,6 +257,13 @@ mod tests {
 
     use super::*;
 
+    /// Read the request at the beginning of a buffer; `None` if it is not whole yet.
+    fn request(buffer: &[u8]) -> Result<Option<Request>, String> {
+        let mut reader = RequestReader::default();
+        let whole = reader.read(buffer, MostBytes::Known)?;
+        Ok(whole.then(|| reader.take(buffer)))
+    }
+
     fn encoded(arguments: &[Vec<u8>]) -> Vec<u8> {
         let mut out = format!("*{}\r\n", arguments.len()).into_bytes();
         for argument in arguments {
@@ -228,6 +294,30 @@ mod tests {
         }
 
         #[test]
+        fn a_request_that_arrives_in_parts_is_read_as_one_that_arrives_at_once(
+            arguments in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..8),
+            more in prop::collection::vec(any::<u8>(), 0..20),
+            changed in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+            parts in prop::collection::vec(1_usize..20, 1..10),
+        ) {
+            let mut bytes = [encoded(&arguments), more].concat();
+            if let Some((at, byte)) = changed {
+                *at.get_mut(&mut bytes) = byte;
+            }
+            let (mut reader, mut end) = (RequestReader::default(), 0);
+            for part in parts.into_iter().cycle() {
+                end = bytes.len().min(end + part);
+                let read = reader.read(&bytes[..end], MostBytes::Known);
+                prop_assert_eq!(&read, &reader.read(&bytes[..end], MostBytes::Known), "again");
+                let read = read.map(|whole| whole.then(|| reader.take(&bytes[..end])));
+                prop_assert_eq!(&read, &request(&bytes[..end]));
+                if end == bytes.len() || !matches!(read, Ok(None)) {
+                    break;
+                }
+            }
+        }
+
+        #[test]
         fn garbage_is_no_trouble(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = request(&bytes);
         }
@@ -238,6 +328,23 @@ mod tests {
                 prop_assert!(read.bytes <= text.len() && !read.arguments.is_empty());
             }
         }
+    }
+
+    /// Every line of a length is looked at again as long as it is not whole, and nothing else is.
+    #[test]
+    fn a_request_that_arrives_byte_by_byte_is_read_once() {
+        let bytes = encoded(&vec![b"x".repeat(50); 1000]);
+        let mut reader = RequestReader::default();
+        let mut looks = 0;
+        for end in 1..=bytes.len() {
+            let (before, looked) = (reader.at, end >= reader.needed);
+            let whole = reader.read(&bytes[..end], MostBytes::Known).unwrap();
+            assert_eq!(whole, end == bytes.len());
+            assert!(reader.at >= before && end - before <= 60, "from {before} to {end}");
+            looks += usize::from(looked);
+        }
+        assert!(looks < 8 * 1000, "{looks} looks at {} bytes", bytes.len());
+        assert_eq!(reader.take(&bytes).arguments.len(), 1000);
     }
 
     #[test]

@@ -75,3 +75,22 @@ fn clients_at_the_wrong_port_are_told_where_they_are() {
     let mut redis = Raw::new(other.connect(None));
     redis.refused("PING", &["this is the HTTP port", "[redis]"]);
 }
+
+/// Nobody who has not proved who they are needs a long request.
+#[test]
+fn a_request_before_the_token_is_short() {
+    let remote = Remote::serving(Protocols::Redis);
+    let long = "x".repeat(5000);
+    let many = "$1\r\nx\r\n".repeat(700);
+    for request in ["*2\r\n$4\r\nPING\r\n$5000\r\n".to_owned(), format!("*1000\r\n{many}")] {
+        let mut raw = Raw::new(remote.connect(None));
+        raw.send(request.as_bytes());
+        let reply = raw.reply();
+        assert!(reply.starts_with("-ERR Protocol error: "), "{reply}");
+        assert!(reply.contains("4096 bytes before the client has proved who it is"), "{reply}");
+    }
+    let mut known = Raw::new(remote.connect(None));
+    // The limit is one of a request: more of them may follow at once.
+    known.send(&[request(&["AUTH", TOKEN]), request(&["PING", &long])].concat());
+    assert_eq!((known.reply(), known.reply().len()), ("+OK".to_owned(), 5002));
+}
