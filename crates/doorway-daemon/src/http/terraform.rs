@@ -198,29 +198,52 @@ pub(crate) async fn lock(
             return Err(refusal.into());
         }
         let report = api.service.report(&lock).await;
-        let locked = || {
-            let held = TerraformLock::shown(&caller, &lock, &report);
-            Ok((StatusCode::LOCKED, axum::Json(held)).into_response())
+        let Some(fence) = body.fence(&lock, &report) else {
+            return Ok(locked(&caller, &lock, &report));
         };
-        let Some(fence) = body.fence(&lock, &report) else { return locked() };
-        let renew = Call::Renew(lock.clone(), fence, None);
-        answer = api.service.call(&caller.principal, renew).answer().await;
-        if matches!(&answer, Answer::Refused(refusal) if refusal.code == Code::Gone) {
-            return locked(); // It belongs to another client, or to a client of another member.
+        answer = renew(&api, &caller, &lock, fence).await;
+        if is_gone(&answer) {
+            // It belongs to another client, or to a client of another member.
+            return Ok(locked(&caller, &lock, &report));
         }
     }
-    match answer {
-        Answer::Leased(lease) => {
-            let fence = (!lease.renewed).then_some(lease.fence);
-            let mut unknown = UnknownLock { api: &api, caller: &caller, lock: &lock, fence };
-            api.service.sync_ledger().await?;
-            unknown.fence = None;
-            let held = TerraformLock { path: lock.to_string(), ..body };
-            Ok(axum::Json(held).into_response())
+    let lease = match answer {
+        Answer::Leased(lease) => lease,
+        Answer::Refused(refusal) => return Err(refusal.into()),
+        _ => return Err(unexpected()),
+    };
+    let fence = (!lease.renewed).then_some(lease.fence);
+    let mut unknown = UnknownLock { api: &api, caller: &caller, lock: &lock, fence };
+    api.service.sync_ledger().await?;
+    // Somebody may have released or broken the lock meanwhile.
+    match renew(&api, &caller, &lock, lease.fence).await {
+        Answer::Leased(_) => {}
+        answer if is_gone(&answer) => {
+            let report = api.service.report(&lock).await;
+            return Ok(locked(&caller, &lock, &report));
         }
-        Answer::Refused(refusal) => Err(refusal.into()),
-        _ => Err(unexpected()),
+        Answer::Refused(refusal) => return Err(refusal.into()),
+        _ => return Err(unexpected()),
     }
+    unknown.fence = None;
+    let held = TerraformLock { path: lock.to_string(), ..body };
+    Ok(axum::Json(held).into_response())
+}
+
+/// Renew the lease of a lock with this fence.
+async fn renew(api: &Api, caller: &Caller, lock: &Name, fence: Fence) -> Answer {
+    let renew = Call::Renew(lock.clone(), fence, None);
+    api.service.call(&caller.principal, renew).answer().await
+}
+
+fn is_gone(answer: &Answer) -> bool {
+    matches!(answer, Answer::Refused(refusal) if refusal.code == Code::Gone)
+}
+
+/// The answer that another client holds the lock.
+fn locked(caller: &Caller, lock: &Name, report: &LockReport) -> Response {
+    let held = TerraformLock::shown(caller, lock, report);
+    (StatusCode::LOCKED, axum::Json(held)).into_response()
 }
 
 /// A lock that Terraform does not know of yet. It is released if Terraform never learns of it,

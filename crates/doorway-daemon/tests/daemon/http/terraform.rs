@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -18,6 +19,9 @@ use crate::common::daemon::Daemon;
 use crate::common::settings::settings;
 use crate::common::until;
 use crate::server::{Server, connect};
+
+/// How many blocking tasks a runtime of tokio runs at a time.
+const BLOCKING: usize = 512;
 
 const ALICE: &str = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 const BOB: &str = "b0b00000-4e5f-6071-8293-a4b5c6d7e8f9";
@@ -201,6 +205,31 @@ fn a_lock_outlives_a_crash_and_a_stop_of_the_node() {
     assert_eq!(send("LOCK", &bob()).expect(423), told(alice(), "prod"));
     send("UNLOCK", &alice()).expect(200);
     until("the lock is free", || send("LOCK", &bob()).status == 200);
+}
+
+/// Before Terraform is told that it has the lock, the ledger is written to disk. That may take a
+/// while, and the lock may be broken meanwhile.
+#[test]
+fn a_lock_that_is_broken_before_it_is_on_disk_is_refused() {
+    let server = Server::new();
+    // As many tasks as may wait for the disk do so until this is unlocked.
+    let disk = Arc::new(Mutex::new(()));
+    let busy = disk.lock().unwrap();
+    for _ in 0..BLOCKING {
+        let disk = Arc::clone(&disk);
+        server.runtime.spawn_blocking(move || drop(disk.lock()));
+    }
+    std::thread::scope(|scope| {
+        let locking = scope.spawn(|| server.terraform("LOCK", "prod", &alice()));
+        server.until("the lock is held", |service| service.held() == 1);
+        let fence = server.get("/v1/locks/prod").expect(200)["holders"][0]["fence"].clone();
+        server.post("prod", "break", &json!({ "fence": fence })).expect(200);
+        assert!(!locking.is_finished(), "the disk is busy");
+        drop(busy);
+        let refused = locking.join().unwrap().expect(423);
+        assert_eq!((&refused["ID"], &refused["Path"]), (&json!("unknown"), &json!("prod")));
+    });
+    server.terraform("LOCK", "prod", &bob()).expect(200);
 }
 
 fn basic(user: &str, token: &str) -> String {
