@@ -8,7 +8,7 @@
 //! Any other watch is for clients that look at the holder of a lock (`holders`): news of this node
 //! are told at once, and those of other members after half a second.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use doorway_node::members::BoxedFuture;
@@ -44,6 +44,8 @@ const NONE: i64 = -1;
 /// What a watch sees.
 enum News {
     Events(Vec<Event>),
+    /// The grant, after which there is nothing to be seen any more.
+    Granted(Event),
     Cancelled(Status),
 }
 
@@ -73,6 +75,7 @@ impl Calls {
                 calls: self,
                 tasks: JoinSet::new(),
                 running: BTreeMap::new(),
+                granted: BTreeSet::new(),
                 tell,
                 last: NONE,
             };
@@ -156,7 +159,7 @@ impl Calls {
             Ok(Some(state)) if state.fence.is_some() => {
                 let kv = KeyValue { key, mod_revision: state.header(), ..KeyValue::default() };
                 let kind = EnumField(EventType::Delete);
-                News::Events(vec![Event { kind, kv: Some(kv), prev_kv: None }])
+                News::Granted(Event { kind, kv: Some(kv), prev_kv: None })
             }
             Ok(_) => News::Cancelled(Status::no_lease()),
             Err(status) => News::Cancelled(status),
@@ -264,6 +267,9 @@ struct Watches {
     calls: Calls,
     tasks: JoinSet<()>,
     running: BTreeMap<i64, AbortHandle>,
+    /// The last watches that have told of a grant, and that the client has not cancelled. Many
+    /// clients never do so.
+    granted: BTreeSet<i64>,
     tell: mpsc::Sender<(i64, News)>,
     last: i64,
 }
@@ -274,8 +280,10 @@ impl Watches {
             return Some(self.create(create));
         }
         if let Some(cancel) = request.cancel_request {
-            let task = self.running.remove(&cancel.watch_id)?;
-            task.abort();
+            match self.running.remove(&cancel.watch_id) {
+                Some(task) => task.abort(),
+                None => self.granted.take(&cancel.watch_id).map(drop)?,
+            }
             return Some(WatchResponse {
                 header: self.calls.header(1),
                 watch_id: cancel.watch_id,
@@ -330,6 +338,7 @@ impl Watches {
             return Err(Status::invalid(format!("there is a watch with the number {id} already")));
         }
         self.last = self.last.max(id);
+        self.granted.remove(&id);
         let permit = Arc::clone(&self.calls.watches).try_acquire_owned();
         let permit = permit.map_err(|_| {
             let text = "this connection watches as many keys as a connection may";
@@ -348,6 +357,16 @@ impl Watches {
     fn respond(&mut self, id: i64, news: News) -> Option<WatchResponse> {
         let response = WatchResponse { watch_id: id, ..WatchResponse::default() };
         match news {
+            News::Granted(event) => {
+                self.running.remove(&id)?;
+                self.granted.insert(id);
+                if self.granted.len() > WATCHES {
+                    self.granted.pop_first();
+                }
+                let revision = event.kv.as_ref().map_or(1, |kv| kv.mod_revision);
+                let events = vec![event];
+                Some(WatchResponse { header: self.calls.header(revision), events, ..response })
+            }
             News::Events(events) => {
                 self.running.get(&id)?;
                 let revision = events.iter().filter_map(|event| event.kv.as_ref());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorway_daemon::settings::{Limits, Settings, default_limits};
 use serde_json::json;
 
-use super::client::{Grpc, bytes, fails, framed, inside, int};
+use super::client::{Grpc, bytes, fails, framed, inside, int, queue_txn};
 use crate::common::settings::settings;
 use crate::http::client::ask;
 use crate::server::{self, Server};
@@ -125,6 +125,34 @@ fn one_stream_watches_a_limited_number_of_keys() {
     assert_eq!(stream.next().unwrap().unwrap().int(4), 0);
 }
 
+/// Some clients do not cancel a watch that has told them of their grant.
+#[test]
+fn a_watch_whose_grant_was_told_makes_room_for_another_one() {
+    const TXN: &str = "etcdserverpb.KV/Txn";
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let (first, second) = (grpc.lease(60), grpc.lease(60));
+    grpc.call(TXN, &queue_txn("l", first)).unwrap();
+    let created = grpc.call(TXN, &queue_txn("l", second)).unwrap().revision();
+    grpc.call("etcdserverpb.Lease/LeaseRevoke", &[int(1, first)]).unwrap();
+    let mut stream = grpc.open("etcdserverpb.Watch/Watch", &[]);
+    for number in 0..600 {
+        stream.send(&[inside(1, &[bytes(1, format!("l/waits-{created:x}"))])]);
+        let made = stream.next().unwrap().unwrap();
+        assert_eq!((made.int(3), made.int(4)), (1, 0), "{number}: {}", made.text(6));
+        let told = stream.next().unwrap().unwrap();
+        assert_eq!((told.int(2), told.at(11).int(1)), (made.int(2), 1), "the lock is granted");
+    }
+    // A client that does cancel it gets an answer, once.
+    for _ in 0..2 {
+        stream.send(&[inside(2, &[int(1, 599)])]);
+    }
+    let cancelled = stream.next().unwrap().unwrap();
+    assert_eq!((cancelled.int(2), cancelled.int(4)), (599, 1));
+    stream.send(&[inside(1, &[bytes(1, "k")])]);
+    assert_eq!(stream.next().unwrap().unwrap().int(3), 1, "nothing else comes before");
+}
+
 #[test]
 fn one_connection_watches_a_limited_number_of_keys() {
     let server = Server::new();
@@ -155,7 +183,7 @@ fn a_request_whose_client_vanishes_ends_with_its_lease() {
     holder.call("v3lockpb.Lock/Lock", &[bytes(1, "l"), int(2, lease)]).unwrap();
     let gone = Grpc::of(&server);
     let other = gone.lease(1);
-    gone.call("etcdserverpb.KV/Txn", &super::client::queue_txn("l", other)).unwrap();
+    gone.call("etcdserverpb.KV/Txn", &queue_txn("l", other)).unwrap();
     server.waiting(1);
     drop(gone);
     server.waiting(0);
