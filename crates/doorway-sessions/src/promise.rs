@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doorway_protocol::{Code, Life, Moment, Refusal, Reply};
+use doorway_protocol::{Code, Fence, Life, Moment, Refusal, Reply};
 
 use super::Sessions;
 use super::connections::{AttachedSession, ConnectionState};
@@ -234,7 +234,7 @@ impl Sessions {
 
     /// A client does not wait for its answers any longer, or is gone. Returns whether some were
     /// held back. A lease of a call that its client does not know of, and cannot ask for again,
-    /// ends.
+    /// ends. So does such a grant of a lease that may hold several locks.
     pub(super) fn forget_withheld(
         &mut self,
         now: Moment,
@@ -248,7 +248,12 @@ impl Sessions {
             let Output::Answer(_, Answer::Leased(lease)) = output else { continue };
             let Some(session) = self.open.get_mut(&lease.session) else { continue };
             if session.standing {
-                continue; // Its client sends heartbeats, and ends the lease by itself.
+                // Its client sends heartbeats, and ends the lease by itself. But it does not know
+                // of this grant.
+                if let Some(request) = session.untold(lease.fence).filter(|_| !lease.renewed) {
+                    let _ = self.withdraw(lease.session, request, out); // It is held.
+                }
+                continue;
             }
             session.heard = now;
             if session.key.is_none() && !lease.renewed {
@@ -256,6 +261,17 @@ impl Sessions {
             }
         }
         !forgotten.is_empty()
+    }
+}
+
+impl Session {
+    /// The request of the grant with this fence that the client was not told of. None if there are
+    /// several: grants of different locks may have the same fence.
+    fn untold(&self, fence: Fence) -> Option<u64> {
+        let mut untold =
+            self.grants.iter().filter(|((_, its, _), grant)| *its == fence && !grant.informed);
+        let (_, grant) = untold.next()?;
+        untold.next().is_none().then_some(grant.request)
     }
 }
 

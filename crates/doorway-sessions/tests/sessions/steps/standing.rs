@@ -257,3 +257,25 @@ fn the_group_keeps_what_a_longer_lease_holds() {
     let out = node.step(1200, Input::Dropped(name("a"), Fence::new(1, 1), Ok(())));
     assert!(matches!(answers(&out)[..], [(_, Answer::Released(true))]), "{out:?}");
 }
+
+/// The node waits for the renewal of its own lease, and the client waits for its answer no longer.
+/// The client could neither use the lock nor know that it has to release it.
+#[test]
+fn a_grant_whose_answer_is_withheld_ends_with_its_call() {
+    let mut node = member(10_000, 10_000);
+    open(&mut node, 0, 2000);
+    // Of another lock the client was told before. The fences of two locks may be equal.
+    let (_, out) = node.call(0, with("told", 10, false));
+    let ask = asked(&out).unwrap();
+    assert!(matches!(answers(&node.grant(0, ask, 1))[..], [(_, Answer::Leased(_))]));
+    let leave: [fn(_) -> _; 2] =
+        [Input::CallTimedOut, |caller| Input::HangUp { connection: caller, closed: true }];
+    for (request, leave) in (11..).zip(leave) {
+        let (caller, out) = node.call(8000, with("a", request, false));
+        let ask = asked(&out).unwrap();
+        assert_eq!(answers(&node.grant(8000, ask, 1)), [], "the answer waits");
+        let out = node.step(8000, leave(caller));
+        assert_eq!(released(&out), [ask]);
+        assert_eq!(node.sessions.held(), 1, "what the client knows of is kept");
+    }
+}
