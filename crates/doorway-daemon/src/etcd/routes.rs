@@ -105,9 +105,10 @@ impl Routes {
             return self.homes.carry_out(client, call).await;
         }
         let client = PassedClient::new(self.service(), &client.principal);
-        let text = serde_json::to_string(&PassedCall { client, call });
-        let text = text.map_err(|_| Status::unexpected())?;
-        let answer = self.service().pass_on(node, CallDoor::Etcd, text).await?;
+        let passed = PassedCall { client, call };
+        let text = serde_json::to_string(&passed).map_err(|_| Status::unexpected())?;
+        let client = &passed.client;
+        let answer = self.service().pass_on(node, CallDoor::Etcd, client, text).await?;
         let answer: Result<Result<HomeReply, Status>, _> = serde_json::from_str(&answer);
         answer.unwrap_or_else(|_| Err(Status::unexpected()))
     }

@@ -195,10 +195,10 @@ impl Redlock {
         let call = RedlockCall::Confirm { ttl_ms: milliseconds(ttl), voted };
         let mut asked = JoinSet::new();
         for member in members {
-            let text = self.passed(principal, owner, call.clone());
+            let passed = self.passed(principal, owner, call.clone());
             let service = self.service.clone();
             asked.spawn(boxed(async move {
-                let reply = pass_on(&service, &member, text).await;
+                let reply = pass_on(&service, &member, &passed).await;
                 (member, reply)
             }));
         }
@@ -282,16 +282,15 @@ impl Redlock {
         node: &str,
         call: RedlockCall,
     ) -> Option<RedlockReply> {
-        let text = self.passed(principal, owner, call);
-        timeout(CONFIRMING, pass_on(&self.service, node, text)).await.ok().flatten()
+        let passed = self.passed(principal, owner, call);
+        timeout(CONFIRMING, pass_on(&self.service, node, &passed)).await.ok().flatten()
     }
 
-    fn passed(&self, principal: &Principal, owner: &OwnerKey, call: RedlockCall) -> String {
+    fn passed(&self, principal: &Principal, owner: &OwnerKey, call: RedlockCall) -> PassedCall {
         let OwnerKey { lock, owner, .. } = owner.clone();
         let client = PassedClient::new(&self.service, principal);
         let from = self.service.node().name().to_owned();
-        let call = PassedCall { client, from, lock, owner, call };
-        serde_json::to_string(&call).unwrap_or_default()
+        PassedCall { client, from, lock, owner, call }
     }
 
     /// The lease of an owner at this node, by which a node that asks may count it.
@@ -454,8 +453,9 @@ impl Drop for AcquiringGuard {
 }
 
 /// Pass a call on to another member; none if it does not answer, or has another version.
-async fn pass_on(service: &Service, node: &str, text: String) -> Option<RedlockReply> {
-    let answer = service.pass_on(node, CallDoor::Redis, text).await.ok()?;
+async fn pass_on(service: &Service, node: &str, call: &PassedCall) -> Option<RedlockReply> {
+    let text = serde_json::to_string(call).ok()?;
+    let answer = service.pass_on(node, CallDoor::Redis, &call.client, text).await.ok()?;
     serde_json::from_str(&answer).ok()
 }
 

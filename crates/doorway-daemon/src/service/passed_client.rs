@@ -43,6 +43,11 @@ impl PassedClient {
         Self { client, rights: rights.collect() }
     }
 
+    /// The name of the client, by which other members know it.
+    pub(crate) fn name(&self) -> &str {
+        &self.client
+    }
+
     /// The client, at the member to which its call was passed on.
     pub(crate) fn principal(self) -> Arc<Principal> {
         let rights = Rights(self.rights.into_iter().map(allowed).collect());

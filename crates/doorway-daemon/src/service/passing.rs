@@ -22,8 +22,8 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::Service;
 use super::group::Question;
+use super::{PassedClient, Service};
 
 /// How often a member says that the client of a call still waits.
 const REMINDER: Duration = Duration::from_secs(1);
@@ -35,7 +35,8 @@ const SILENCE: Duration = Duration::from_secs(4);
 /// How long a call waits until its member is connected.
 const STARTING: Duration = Duration::from_secs(2);
 
-/// How many calls of other members may wait at this node.
+/// How many calls of other members may wait at this node. At most half of them may be those of one
+/// client.
 const CALLS: usize = 20_000;
 
 /// How many times the answer to a call is sent to a member that does not confirm it.
@@ -52,6 +53,9 @@ pub(super) enum CallMessage {
         /// Members of earlier versions name none, and pass on the calls of one door only.
         #[serde(default)]
         door: CallDoor,
+        /// The name of the client. Members of earlier versions do not tell it.
+        #[serde(default)]
+        client: String,
         call: String,
     },
     /// My client still waits. The answer is whether the call is known.
@@ -88,15 +92,49 @@ pub(crate) type CarryOut = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + 
 #[derive(Default)]
 pub(super) struct PassedCalls {
     carry_out: Mutex<BTreeMap<CallDoor, CarryOut>>,
-    here: Mutex<HashMap<(String, u64), HostedCall, std::hash::RandomState>>,
+    here: Mutex<HostedCalls>,
     awaited: Mutex<HashMap<u64, oneshot::Sender<String>, std::hash::RandomState>>,
     last: AtomicU64,
 }
 
 /// A call of another member.
 struct HostedCall {
+    client: String,
     heard: Instant,
     task: AbortHandle,
+}
+
+/// The calls of other members that wait at this node, by the member and its number of the call.
+#[derive(Default)]
+struct HostedCalls {
+    calls: HashMap<(String, u64), HostedCall, std::hash::RandomState>,
+    /// How many of them each client has.
+    clients: HashMap<String, usize, std::hash::RandomState>,
+}
+
+impl HostedCalls {
+    /// Whether this client may have one more call here.
+    fn has_room(&self, client: &str) -> bool {
+        // Those whose members do not name them cannot be told from each other.
+        let own = self.clients.get(client).filter(|_| !client.is_empty());
+        self.calls.len() < CALLS && own.is_none_or(|own| *own < CALLS / 2)
+    }
+
+    fn insert(&mut self, key: (String, u64), call: HostedCall) {
+        *self.clients.entry(call.client.clone()).or_default() += 1;
+        self.calls.insert(key, call);
+    }
+
+    fn remove(&mut self, key: &(String, u64)) -> Option<HostedCall> {
+        let call = self.calls.remove(key)?;
+        if let Some(own) = self.clients.get_mut(&call.client) {
+            *own -= 1;
+            if *own == 0 {
+                self.clients.remove(&call.client);
+            }
+        }
+        Some(call)
+    }
 }
 
 /// A call that waits for its answer at another member. The other member is told if this is dropped
@@ -134,6 +172,7 @@ impl Service {
         &self,
         node: &str,
         door: CallDoor,
+        client: &PassedClient,
         call: String,
     ) -> Result<String, Refusal> {
         self.connected_to(node).await;
@@ -148,7 +187,9 @@ impl Service {
         passed.awaited.lock().insert(ticket, tell);
         let mut waiting = AwaitedCall { service: self, node, ticket, answered: false };
         let from = || self.0.node.name().to_owned();
-        let begun = self.tell(node, CallMessage::Begin { from: from(), ticket, door, call }).await;
+        let client = client.name().to_owned();
+        let what = CallMessage::Begin { from: from(), ticket, door, client, call };
+        let begun = self.tell(node, what).await;
         if begun == Some(false) {
             let text = format!("the node {node} does not {}, or has no room", door.service());
             return Err(refusal(Code::Unavailable, text));
@@ -201,12 +242,12 @@ impl Service {
     /// Answer what the service at another member says. This must not wait.
     pub(super) fn hear(&self, what: CallMessage) -> bool {
         match what {
-            CallMessage::Begin { from, ticket, door, call } => {
-                self.begin_passed(from, ticket, door, call)
+            CallMessage::Begin { from, ticket, door, client, call } => {
+                self.begin_passed((from, ticket), door, client, call)
             }
             CallMessage::Waits { from, ticket } => {
                 let mut here = self.0.passed.here.lock();
-                let call = here.get_mut(&(from, ticket));
+                let call = here.calls.get_mut(&(from, ticket));
                 call.map(|call| call.heard = Instant::now()).is_some()
             }
             CallMessage::Drop { from, ticket } => {
@@ -220,32 +261,35 @@ impl Service {
         }
     }
 
-    fn begin_passed(&self, from: String, ticket: u64, door: CallDoor, call: String) -> bool {
+    fn begin_passed(
+        &self,
+        key: (String, u64),
+        door: CallDoor,
+        client: String,
+        call: String,
+    ) -> bool {
         let carry_out = self.0.passed.carry_out.lock().get(&door).cloned();
         let Some(carry_out) = carry_out else { return false };
         let mut here = self.0.passed.here.lock();
-        if here.len() >= CALLS || here.contains_key(&(from.clone(), ticket)) {
+        if !here.has_room(&client) || here.calls.contains_key(&key) {
             return false;
         }
-        let (service, key) = (self.clone(), (from.clone(), ticket));
+        let (service, own_key) = (self.clone(), key.clone());
         let task = self.0.runtime.spawn(async move {
             let answer = tokio::select! {
                 answer = carry_out(call) => Some(answer),
-                () = service.silent(&key) => None,
+                () = service.silent(&own_key) => None,
             };
             let Some(answer) = answer else { return };
             for _ in 0..ATTEMPTS {
-                let done = CallMessage::Done { ticket, answer: answer.clone() };
-                if service.tell(&key.0, done).await.is_some() {
+                let done = CallMessage::Done { ticket: own_key.1, answer: answer.clone() };
+                if service.tell(&own_key.0, done).await.is_some() {
                     break;
                 }
             }
-            service.0.passed.here.lock().remove(&key);
+            service.0.passed.here.lock().remove(&own_key);
         });
-        here.insert(
-            (from, ticket),
-            HostedCall { heard: Instant::now(), task: task.abort_handle() },
-        );
+        here.insert(key, HostedCall { client, heard: Instant::now(), task: task.abort_handle() });
         true
     }
 
@@ -253,7 +297,7 @@ impl Service {
     /// call.
     async fn silent(&self, key: &(String, u64)) {
         loop {
-            let heard = self.0.passed.here.lock().get(key).map(|call| call.heard);
+            let heard = self.0.passed.here.lock().calls.get(key).map(|call| call.heard);
             // The task may begin before the table has the call.
             let until = heard.unwrap_or_else(Instant::now) + SILENCE;
             if until <= Instant::now() {
@@ -271,4 +315,45 @@ fn away(node: &str) -> Refusal {
          with another lease"
     );
     refusal(Code::Unavailable, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_has_half_of_the_calls_at_most() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(async {}).abort_handle();
+        let call = |client: &str| HostedCall {
+            client: client.to_owned(),
+            heard: Instant::now(),
+            task: task.clone(),
+        };
+        let mut calls = HostedCalls::default();
+        let fill = |calls: &mut HostedCalls, from: &str, client: &str| {
+            let mut ticket = 0;
+            while calls.has_room(client) {
+                calls.insert((from.to_owned(), ticket), call(client));
+                ticket += 1;
+            }
+            ticket as usize
+        };
+        // It does not matter through which member they come.
+        assert_eq!(fill(&mut calls, "n1", "client ci"), CALLS / 2);
+        assert_eq!(fill(&mut calls, "n2", "client ci"), 0);
+        assert_eq!(fill(&mut calls, "n2", "client web"), CALLS / 2);
+        assert!(!calls.has_room("client other"), "all are taken");
+        assert!(calls.remove(&("n1".to_owned(), 7)).is_some());
+        assert!(calls.remove(&("n1".to_owned(), 7)).is_none());
+        assert!(calls.has_room("client ci") && !calls.has_room("client web"));
+        for ticket in 0..CALLS as u64 {
+            for node in ["n1", "n2"] {
+                drop(calls.remove(&(node.to_owned(), ticket)));
+            }
+        }
+        assert!(calls.clients.is_empty(), "nothing is left");
+        // Members of earlier versions name no client.
+        assert_eq!(fill(&mut calls, "n1", ""), CALLS);
+    }
 }
