@@ -134,6 +134,15 @@ impl Sessions {
             );
             return Err(refusal(Code::Invalid, text));
         }
+        if let Some((name, window)) = Window::of(lock).filter(|_| ttl.is_some()) {
+            // If its lease were shorter, the window could be granted twice.
+            let text = format!(
+                "`{lock}` is a window of `doorway run --once-per {}` of `{name}`, and its time to \
+                 live does not change",
+                window.shown_period()
+            );
+            return Err(refusal(Code::Invalid, text));
+        }
         if let Some(ttl) = ttl.filter(|_| session.life == Life::Lease) {
             let ttl = self.limited_lease(ttl);
             if self.extend(number, connection, lock, fence, ttl, out) {
@@ -171,7 +180,7 @@ impl Sessions {
             }
             Some(LeaseKey::Owner(id)) => {
                 let request = number(&of(id), lock);
-                if self.held_lease(principal, lock, Some(request)).is_some() {
+                if self.held_lease(principal, lock, request).is_some() {
                     let text = format!("`{lock}` is not free: this owner holds it already");
                     return Err(Answer::Refused(refusal(Code::NotFree, text)));
                 }
@@ -221,7 +230,7 @@ impl Sessions {
             let text = format!("the request {id:?} was {what}; choose another request_id");
             return Err(Answer::Refused(refusal(Code::Gone, text)));
         }
-        let Some((session, fence)) = self.held_lease(principal, &ask.lock, Some(request)) else {
+        let Some((session, fence)) = self.held_lease(principal, &ask.lock, request) else {
             return Ok(None);
         };
         if let Some(open) = self.open.get_mut(&session) {
@@ -235,42 +244,44 @@ impl Sessions {
         Ok(Some(session))
     }
 
-    /// The lease by which this client holds a lock, if it has one: its session and its fence. The
-    /// owner is the one of [`LeaseKey::Owner`]; without one, any lease of the client counts.
+    /// The lease by which this owner holds a lock, if it has one: its session and its fence. The
+    /// owner is the one of [`LeaseKey::Owner`].
     pub fn owned_lease(
         &self,
         principal: &Principal,
         lock: &Name,
-        owner: Option<&str>,
+        owner: &str,
     ) -> Option<(u64, Fence)> {
-        let request = owner.map(|id| number(&(principal.name.clone(), id.to_owned()), lock));
+        let request = number(&(principal.name.clone(), owner.to_owned()), lock);
         self.held_lease(principal, lock, request)
     }
 
     /// The lease that this request of this client holds, perhaps from the former process: its
-    /// session and its fence. Without a request, any lease of the client counts.
-    fn held_lease(
+    /// session and its fence.
+    fn held_lease(&self, principal: &Principal, lock: &Name, request: u64) -> Option<(u64, Fence)> {
+        self.client_leases(principal, lock).find(|(number, fence)| {
+            self.open.get(number).is_some_and(|session| {
+                session.grants.iter().any(|((name, its, _), grant)| {
+                    (name, its) == (lock, fence) && grant.request == request
+                })
+            })
+        })
+    }
+
+    /// The leases by which this client holds a lock: their sessions and their fences.
+    pub fn client_leases(
         &self,
         principal: &Principal,
         lock: &Name,
-        request: Option<u64>,
-    ) -> Option<(u64, Fence)> {
+    ) -> impl Iterator<Item = (u64, Fence)> {
         let all = self.detached.range((lock.clone(), Fence::new(0, 0))..);
-        let held = all.take_while(|((name, _), _)| name == lock);
-        held.flat_map(|((_, fence), numbers)| numbers.iter().map(|number| (*number, *fence))).find(
-            |(number, fence)| {
-                let Some(session) = self.open.get(number) else { return false };
-                let of = |it: &super::session::Grant| {
-                    request.is_none_or(|request| it.request == request)
-                };
-                session.life == Life::Lease
-                    && same_client(&session.principal, principal)
-                    && session
-                        .grants
-                        .iter()
-                        .any(|((name, its, _), grant)| (name, its) == (lock, fence) && of(grant))
-            },
-        )
+        let held = all.take_while(move |((name, _), _)| name == lock);
+        let all = held.flat_map(|((_, fence), numbers)| numbers.iter().map(|it| (*it, *fence)));
+        all.filter(move |(number, _)| {
+            self.open.get(number).is_some_and(|session| {
+                session.life == Life::Lease && same_client(&session.principal, principal)
+            })
+        })
     }
 
     fn open_lease(
@@ -396,7 +407,7 @@ impl Sessions {
                 known.withdrawn = true;
                 Some(known.session)
             }
-            None => self.held_lease(principal, lock, Some(request)).map(|(session, _)| session),
+            None => self.held_lease(principal, lock, request).map(|(session, _)| session),
         };
         let Some(number) = session else { return false };
         let waits = self.open.get(&number).is_some_and(|it| it.waiting.contains_key(&request));

@@ -76,8 +76,7 @@ impl Locks<'_> {
             LockCommand::Pttl(key) => Ok(Reply::Integer(self.left_ms(&self.lock(&key)?).await?)),
             LockCommand::Expire(key, ttl) => {
                 let lock = self.lock(&key)?;
-                let own = self.service.own_lease(&self.principal, &lock, None);
-                Ok(flag(self.renew_here(&lock, own, ttl).await?))
+                Ok(flag(self.expire(&lock, ttl).await?))
             }
             LockCommand::Delete(keys) => self.delete(&keys).await,
             LockCommand::DeleteIfOwner(key, value) => {
@@ -170,7 +169,7 @@ impl Locks<'_> {
 
     /// How the owner of this value has a lock, if it has.
     fn own(&self, lock: &Name, value: &[u8]) -> Option<OwnLock> {
-        let here = self.service.own_lease(&self.principal, lock, Some(&owner::key(value)));
+        let here = self.service.own_lease(&self.principal, lock, &owner::key(value));
         let elsewhere = || self.redlock?.vote(&self.owner(lock, value));
         here.map(OwnLock::Here).or_else(|| elsewhere().map(OwnLock::Elsewhere))
     }
@@ -292,6 +291,23 @@ impl Locks<'_> {
             }
             (Some(OwnLock::Here(own)), _) => self.renew_here(lock, Some(own), ttl).await,
             _ => self.renew_here(lock, None, ttl).await,
+        }
+    }
+
+    /// Let a lease by which a Redis client of this name holds a lock end after this time, whatever
+    /// its value is. False if there is none. Leases of other doors are not for this command: those
+    /// of Terraform and of `doorway run --once-per` are meant to last.
+    async fn expire(&self, lock: &Name, ttl: Duration) -> Outcome<bool> {
+        let leases = self.service.own_leases(&self.principal, lock);
+        let by_redis = |lease: &&(OwnLease, String)| owner::is_description(&lease.1);
+        match leases.iter().find(by_redis) {
+            Some((own, _)) => self.renew_here(lock, Some(*own), ttl).await,
+            None if leases.is_empty() => self.renew_here(lock, None, ttl).await,
+            None => Err(Reply::error(format!(
+                "`{lock}` is held by this client with a lease that was not acquired by a Redis \
+                 client, so EXPIRE and PEXPIRE do not change its time to live: renew it where it \
+                 was acquired"
+            ))),
         }
     }
 

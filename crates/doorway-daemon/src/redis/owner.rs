@@ -32,6 +32,11 @@ pub(super) fn value(description: &str) -> Option<Vec<u8>> {
     VALUE.read(description)
 }
 
+/// Whether this describes a client that has acquired its lock by the Redis protocol.
+pub(super) fn is_description(description: &str) -> bool {
+    [TEXT, HEX, HASH].iter().any(|mark| description.starts_with(mark))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -50,6 +55,7 @@ mod tests {
             prop_assert!(text.len() <= LONGEST && text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(value(&text), Some(bytes.clone()));
             prop_assert_eq!(value(&format!("{text} (uid 1000)")), Some(bytes));
+            prop_assert!(is_description(&text));
         }
 
         #[test]
@@ -68,6 +74,7 @@ mod tests {
             assert_eq!(description(text.as_bytes()), format!("redis:{text}"));
         }
         let long = description(&[b'x'; 51]);
+        assert!(is_description(&long) && !is_description("etcd lease"));
         assert!(long.starts_with(HASH) && long.len() <= LONGEST && value(&long).is_none());
         assert_ne!(key(b"a"), key(b"b"));
     }

@@ -295,7 +295,7 @@ impl Redlock {
 
     /// The lease of an owner at this node, by which a node that asks may count it.
     fn own(&self, principal: &Principal, owner: &OwnerKey) -> Option<OwnLease> {
-        self.service.own_lease(principal, &owner.lock, Some(&owner.owner))
+        self.service.own_lease(principal, &owner.lock, &owner.owner)
     }
 
     /// Carry out a call that another member has passed on.

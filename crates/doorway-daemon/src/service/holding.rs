@@ -32,19 +32,33 @@ impl Service {
         self.0.core.lock().sessions.longest_ttl()
     }
 
-    /// The lease by which this client holds a lock at this node. Without an owner, any of its
-    /// leases counts.
+    /// The lease by which this owner holds a lock at this node.
     pub(crate) fn own_lease(
         &self,
         principal: &Principal,
         lock: &Name,
-        owner: Option<&str>,
+        owner: &str,
     ) -> Option<OwnLease> {
         let now = Moment::now_at_node();
         let core = self.0.core.lock();
         let (session, fence) = core.sessions.owned_lease(principal, lock, owner)?;
         let left_ms = core.sessions.expires(now, session).unwrap_or_default();
         Some(OwnLease { fence, left_ms })
+    }
+
+    /// All leases by which this client holds a lock at this node, each with its description.
+    pub(crate) fn own_leases(&self, principal: &Principal, lock: &Name) -> Vec<(OwnLease, String)> {
+        let now = Moment::now_at_node();
+        let core = self.0.core.lock();
+        let leases = core.sessions.client_leases(principal, lock);
+        let times = leases.map(|(session, fence)| {
+            let left_ms = core.sessions.expires(now, session).unwrap_or_default();
+            (session, OwnLease { fence, left_ms })
+        });
+        let times: Vec<_> = times.collect();
+        drop(core);
+        let described = |session| self.described(session).unwrap_or_default();
+        times.into_iter().map(|(session, own)| (own, described(session))).collect()
     }
 
     /// The client that holds a lock, or the first one of several. The other members are asked only

@@ -89,7 +89,7 @@ impl Service {
         let lock = window.lock(&ask.lock).map_err(invalid)?;
         self.check_permits(&lock, &ask.lock)?;
         let owner = u128::from_be_bytes(ask.key).to_string();
-        let known = self.own_lease(principal, &lock, Some(&owner));
+        let known = self.own_lease(principal, &lock, &owner);
         let fence = match known {
             Some(lease) => lease.fence,
             None => self.lease_window(principal, &lock, &owner, window.hold(now), &ask).await?,

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::client::{RELEASE, Raw, request};
 use crate::common::group;
+use crate::etcd::client::{Grpc, bytes, int};
 use crate::server::Server;
 
 pub(super) const EXTEND: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then \
@@ -218,6 +219,45 @@ fn locks_of_other_doors_are_locks_here() {
     assert!(server.release("k", &fence));
     assert_eq!(raw.line("SET k mine NX PX 5000"), "+OK");
     server.post("k", "acquire", &json!({})).problem(409, "not-free", "k");
+}
+
+/// `EXPIRE` names no value, so it must not reach what the same client holds by other means.
+#[test]
+fn a_time_to_live_is_set_only_for_locks_of_redis_clients() {
+    let server = Server::new();
+    let mut raw = Raw::of(&server);
+    server.acquire("k", &json!({ "ttl_ms": 9000 }));
+    let terraform = json!({ "ID": "0a1b2c3d" });
+    server.send("LOCK", "/v1/terraform/prod", Some(&terraform)).expect(200);
+    let etcd = Grpc::of(&server);
+    let lease = etcd.lease(30);
+    etcd.call("v3lockpb.Lock/Lock", &[bytes(1, "e"), int(2, lease)]).expect("the lock");
+    let mut visitor = server.client();
+    visitor.visit();
+    let window = visitor.once("backup", Duration::from_hours(1), 1).expect("the window").0;
+    for lock in ["k", "prod", "e", window.as_str()] {
+        let left = number(&raw.line(&format!("PTTL {lock}")));
+        for line in [format!("EXPIRE {lock} 1"), format!("PEXPIRE {lock} 1000")] {
+            raw.refused(&line, &[&format!("-ERR `{lock}`"), "not acquired by a Redis client"]);
+        }
+        assert!(number(&raw.line(&format!("PTTL {lock}"))) > left - 2000, "{lock} is as before");
+    }
+    // A value that is too long to be shown is a value all the same.
+    let long = "x".repeat(2000);
+    assert_eq!(raw.ask(&["SET", "l", &long, "NX", "PX", "5000"]), "+OK");
+    assert_eq!((raw.line("EXPIRE l 30"), raw.line("TTL l")), (":1".to_owned(), ":30".to_owned()));
+}
+
+/// A window is never granted twice, so its lock is held for as long as the node has said.
+#[test]
+fn no_client_shortens_a_window() {
+    let server = Server::new();
+    let mut visitor = server.client();
+    visitor.visit();
+    let (window, fence, _) = visitor.once("backup", Duration::from_hours(1), 1).expect("it");
+    let path = window.as_str().replace('/', "%2F").replace(':', "%3A");
+    let body = json!({ "fence": fence.to_string(), "ttl_ms": 1000 });
+    server.post(&path, "renew", &body).problem(400, "invalid", "a window of `doorway run");
 }
 
 #[test]

@@ -9,4 +9,4 @@ mod locks;
 mod process;
 mod remote;
 mod trouble;
-mod windows;
+pub(crate) mod windows;

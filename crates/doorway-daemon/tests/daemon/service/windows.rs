@@ -17,11 +17,16 @@ use crate::server::Server;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// A window that was taken: its lock, its fence and how much of it is left.
-type WindowGrant = (Name, Fence, u64);
+pub(crate) type WindowGrant = (Name, Fence, u64);
 
 impl Client {
     /// Take the current window of a lock.
-    fn once(&mut self, lock: &str, period: Duration, key: u8) -> Result<WindowGrant, Refusal> {
+    pub(crate) fn once(
+        &mut self,
+        lock: &str,
+        period: Duration,
+        key: u8,
+    ) -> Result<WindowGrant, Refusal> {
         let number = self.number();
         let who = ClientInfo { label: "job".into(), host: "here".into(), pid: 7 };
         let period_ms = period.as_millis() as u64;
