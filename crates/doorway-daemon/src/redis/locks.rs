@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorway_protocol::{Ask, Code, Mode, Name, Wait};
-use doorway_sessions::principal::Principal;
-use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey};
+use doorway_sessions::principal::{Principal, Right};
+use doorway_sessions::{Answer, Call, LeaseAsk, LeaseKey, allowed};
 use tokio::time::{sleep, timeout};
 
 use super::command::{LockCommand, Parameters, SetCondition, lock, milliseconds, seconds};
@@ -194,6 +194,7 @@ impl Locks<'_> {
         ttl: Duration,
         when: SetCondition,
     ) -> Outcome<Reply> {
+        allowed(&self.principal, Right::Acquire, lock)?;
         if when != SetCondition::Free && self.renew(lock, value, ttl).await? {
             return Ok(Reply::OK);
         }
@@ -201,7 +202,7 @@ impl Locks<'_> {
             return Ok(Reply::OK);
         }
         let held = when == SetCondition::FreeOrOwned
-            || when == SetCondition::Owned && self.left_ms(lock).await? != ABSENT;
+            || when == SetCondition::Owned && self.service.is_held(lock).await?;
         if held {
             let text = format!(
                 "`{lock}` is held with another value, and SET without NX would take it from its \

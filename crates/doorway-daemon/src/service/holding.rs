@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_protocol::{Code, Fence, Holder, Moment, Name, Refusal};
+use doorway_protocol::{Absent, Code, Fence, Holder, Moment, Name, Refusal};
 use doorway_sessions::allowed;
 use doorway_sessions::principal::{Principal, Right};
 use doorway_sessions::refusals::refusal;
@@ -61,6 +61,17 @@ impl Service {
         times.into_iter().map(|(session, own)| (own, described(session))).collect()
     }
 
+    /// Whether a client holds a lock, at any member. This says nothing about the client, so no
+    /// right to inspect the lock is needed. An error if a member that does not answer may have a
+    /// client that holds it.
+    pub(crate) async fn is_held(&self, lock: &Name) -> Result<bool, Refusal> {
+        let report = self.report(lock).await;
+        if !report.holders.is_empty() {
+            return Ok(true);
+        }
+        all_heard(lock, report.away, report.silent).map(|()| false)
+    }
+
     /// The client that holds a lock, or the first one of several. The other members are asked only
     /// if no client of this node holds it. An error if a member that does not answer may have a
     /// client that holds it.
@@ -83,17 +94,23 @@ impl Service {
         if let Some(holder) = report.holders.into_iter().next() {
             return Ok(Some(Holding { holder, left_ms: left.first().copied().flatten() }));
         }
-        let mut unheard: Vec<String> = report.away.into_iter().map(|member| member.node).collect();
-        unheard.extend(report.silent);
-        if unheard.is_empty() {
-            return Ok(None);
-        }
-        unheard.sort_unstable();
-        unheard.dedup();
-        let text = format!(
-            "it is not known whether `{lock}` is held: {} does not answer; ask again later",
-            unheard.join(", ")
-        );
-        Err(refusal(Code::Unavailable, text))
+        let (away, silent) = (report.away, report.silent);
+        all_heard(lock, away, silent).map(|()| None)
     }
+}
+
+/// An error if members do not answer, which may have clients that hold a lock.
+fn all_heard(lock: &Name, away: Vec<Absent>, silent: Vec<String>) -> Result<(), Refusal> {
+    let mut unheard: Vec<String> = away.into_iter().map(|member| member.node).collect();
+    unheard.extend(silent);
+    if unheard.is_empty() {
+        return Ok(());
+    }
+    unheard.sort_unstable();
+    unheard.dedup();
+    let text = format!(
+        "it is not known whether `{lock}` is held: {} does not answer; ask again later",
+        unheard.join(", ")
+    );
+    Err(refusal(Code::Unavailable, text))
 }

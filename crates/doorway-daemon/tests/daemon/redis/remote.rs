@@ -7,7 +7,7 @@ use doorway_daemon::listen::Protocols;
 
 use super::client::{Raw, request};
 use crate::common::PATIENCE;
-use crate::http::remote::{CI, Remote, TOKEN};
+use crate::http::remote::{CI, RUNNER, Remote, TOKEN};
 
 #[test]
 fn clients_prove_who_they_are_by_a_token_or_a_certificate() {
@@ -54,6 +54,19 @@ fn rights_and_limits_are_those_of_the_client() {
     assert_eq!(all.line("DOORWAY.FENCE deploy/k mine"), "nil");
     assert_eq!(all.line("DEL deploy/k"), ":1", "it has the right to break it");
     assert_eq!(ci.line("DELIFEQ deploy/k mine"), ":0");
+}
+
+#[test]
+fn a_client_that_may_only_acquire_sets_and_extends() {
+    let remote = Remote::serving(Protocols::Redis);
+    let mut runner = Raw::new(remote.connect(None));
+    assert_eq!(runner.line(&format!("AUTH runner {RUNNER}")), "+OK");
+    runner.refused("GET deploy/k", &["-NOPERM client runner may not inspect `deploy/k`"]);
+    assert_eq!(runner.line("SET deploy/k mine XX PX 900"), "nil", "nobody holds it");
+    assert_eq!(runner.line("SET deploy/k mine NX PX 900"), "+OK");
+    assert_eq!(runner.line("SET deploy/k mine XX PX 900"), "+OK");
+    runner.refused("SET deploy/k yours XX PX 900", &["-ERR", "held with another value"]);
+    runner.refused("SET k mine XX PX 900", &["-NOPERM client runner may not acquire `k`"]);
 }
 
 #[test]
