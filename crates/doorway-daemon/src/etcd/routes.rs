@@ -113,7 +113,8 @@ impl Routes {
         answer.unwrap_or_else(|_| Err(Status::unexpected()))
     }
 
-    /// The client that holds a lock, at any member.
+    /// The client that holds a lock, at any member. If the node of the holder does not answer, its
+    /// key is missing.
     pub(super) async fn owner(
         &self,
         client: &Client,
@@ -188,4 +189,86 @@ fn carry_out(homes: Option<Arc<Homes>>, text: String) -> BoxedFuture<'static, St
         };
         serde_json::to_string(&answer).unwrap_or_default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use doorway_sessions::principal::{Principal, Rights};
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+    use proptest::test_runner::{Config, TestRunner};
+    use tokio::time::timeout;
+
+    use super::super::home::KeyAsk;
+    use super::*;
+    use crate::settings::{Overrides, Settings};
+
+    /// One call of each kind, as it is passed on.
+    fn calls(service: &Service) -> Vec<String> {
+        let principal = Principal { name: "client ci".into(), uid: None, rights: Rights::all() };
+        let (lock, lease, value) = (|| "l".to_owned(), 0x4000_0000_0000_0007, b"v".to_vec());
+        let ask = KeyAsk { lease, lock: lock(), key: b"l".to_vec(), value: value.clone() };
+        let calls = [
+            HomeCall::KeepAlive(lease),
+            HomeCall::Revoke(lease),
+            HomeCall::TimeToLive(lease),
+            HomeCall::Enter { ask: ask.clone(), first: true },
+            HomeCall::Lock(ask.clone()),
+            HomeCall::Try(ask),
+            HomeCall::Look { lease, lock: lock() },
+            HomeCall::Request { lock: lock(), revision: 7 },
+            HomeCall::Await { lock: lock(), revision: 7 },
+            HomeCall::Holder { lock: lock() },
+            HomeCall::Delete { lease, lock: lock(), created: Some(7) },
+            HomeCall::DeleteValue { lock: lock(), value: value.clone() },
+            HomeCall::Put { lease, lock: lock(), value, created: None },
+        ];
+        let client = || PassedClient::new(service, &principal);
+        let passed = calls.map(|call| PassedCall { client: client(), call });
+        passed.iter().map(|call| serde_json::to_string(call).unwrap()).collect()
+    }
+
+    /// A member of another version, or one with a mistake, may pass on anything.
+    #[test]
+    fn calls_with_random_changes_are_no_trouble() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let file = std::path::Path::new("/nowhere/doorway.toml");
+        let mut settings = Settings::parse("", file, &Overrides::default()).unwrap();
+        settings.node.data = None;
+        let service = runtime.block_on(Service::start(&settings, None)).unwrap();
+        let routes = Routes::new(&service);
+        let send = |text: String| {
+            let answer = carry_out(Some(Arc::clone(&routes.homes)), text);
+            runtime.block_on(async { timeout(Duration::from_millis(200), answer).await })
+        };
+        let calls = calls(&service);
+        let no_lease: Result<HomeReply, Status> = Err(Status::no_lease());
+        // The number names no lease of this node, and the calls are understood.
+        assert_eq!(send(calls[1].clone()).unwrap(), serde_json::to_string(&no_lease).unwrap());
+        let changes = prop::collection::vec((any::<Index>(), 0..4, any::<u8>()), 1..5);
+        let config = Config { failure_persistence: None, ..Config::with_cases(2000) };
+        let case = (any::<Index>(), changes);
+        let checked = TestRunner::new(config).run(&case, |(call, changes)| {
+            let mut bytes = call.get(&calls).clone().into_bytes();
+            for (at, how, byte) in changes {
+                let at = at.index(bytes.len().max(1)).min(bytes.len());
+                match how {
+                    0 => bytes.insert(at, byte),
+                    1 => bytes.truncate(at),
+                    2 => bytes.splice(at..at, b"9999999999".iter().copied()).for_each(drop),
+                    _ if at < bytes.len() => bytes[at] = byte,
+                    _ => {}
+                }
+            }
+            // Without an answer, it waits for a lock.
+            if let Ok(answer) = send(String::from_utf8_lossy(&bytes).into_owned()) {
+                let read = serde_json::from_str::<Result<HomeReply, Status>>(&answer);
+                prop_assert!(read.is_ok(), "{}", answer);
+            }
+            Ok(())
+        });
+        checked.unwrap();
+    }
 }

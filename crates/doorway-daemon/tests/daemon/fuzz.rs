@@ -263,12 +263,34 @@ fn redis_requests() -> Vec<Vec<u8>> {
     all
 }
 
-/// Calls of etcd clients, one of each kind, each with its message. They use this lease.
-fn etcd_calls(lease: i64) -> Vec<(&'static str, Vec<Field>)> {
+/// Calls of etcd clients, one of each kind, each with its messages. They use this lease.
+fn etcd_calls(lease: i64) -> Vec<(&'static str, Vec<Vec<Field>>)> {
     let owner = [bytes(1, "q/"), bytes(2, "q0"), int(3, 1), int(5, 1), int(6, 2)];
-    vec![
+    let leader = inside(1, &[bytes(1, "e"), bytes(2, format!("e/{lease:x}")), int(3, 1)]);
+    let reflection = vec![
+        vec![bytes(7, "")],
+        vec![bytes(3, "rpc.proto")],
+        vec![bytes(4, "etcdserverpb.KV")],
+        vec![bytes(6, "etcdserverpb.KV")],
+        vec![inside(5, &[bytes(1, "etcdserverpb.KV"), int(2, 1)])],
+    ];
+    let watches = vec![
+        vec![inside(1, &[bytes(1, "k"), int(3, 1), int(7, 4)])],
+        vec![inside(1, &[bytes(1, "q/"), bytes(2, "q0")])],
+        vec![inside(3, &[])],
+        vec![inside(2, &[int(1, 4)])],
+    ];
+    let mut calls = vec![
+        ("etcdserverpb.Lease/LeaseKeepAlive", vec![vec![int(1, lease)]; 3]),
+        ("etcdserverpb.Watch/Watch", watches),
+        ("v3electionpb.Election/Observe", vec![vec![bytes(1, "e")]; 2]),
+        ("grpc.reflection.v1.ServerReflection/ServerReflectionInfo", reflection.clone()),
+        ("grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflection),
+    ];
+    let with_one = vec![
+        ("v3electionpb.Election/Proclaim", vec![leader.clone(), bytes(2, "v")]),
+        ("v3electionpb.Election/Resign", vec![leader]),
         ("etcdserverpb.Lease/LeaseGrant", vec![int(1, 1)]),
-        ("etcdserverpb.Lease/LeaseKeepAlive", vec![int(1, lease)]),
         ("etcdserverpb.Lease/LeaseTimeToLive", vec![int(1, lease), int(2, 1)]),
         ("etcdserverpb.Lease/LeaseRevoke", vec![int(1, 7)]),
         ("etcdserverpb.KV/Range", vec![bytes(1, "k")]),
@@ -276,15 +298,15 @@ fn etcd_calls(lease: i64) -> Vec<(&'static str, Vec<Field>)> {
         ("etcdserverpb.KV/Put", vec![bytes(1, "k"), bytes(2, "v"), int(3, lease)]),
         ("etcdserverpb.KV/DeleteRange", vec![bytes(1, "k")]),
         ("etcdserverpb.KV/Txn", queue_txn("q", lease)),
-        ("etcdserverpb.Watch/Watch", vec![inside(1, &[bytes(1, "k")])]),
         ("v3lockpb.Lock/Lock", vec![bytes(1, "l"), int(2, lease)]),
         ("v3lockpb.Lock/Unlock", vec![bytes(1, format!("l/{lease:x}"))]),
         ("v3electionpb.Election/Campaign", vec![bytes(1, "e"), int(2, lease), bytes(3, "v")]),
         ("v3electionpb.Election/Leader", vec![bytes(1, "e")]),
-        ("v3electionpb.Election/Observe", vec![bytes(1, "e")]),
         ("etcdserverpb.Auth/Authenticate", vec![bytes(1, "user"), bytes(2, "password")]),
         ("grpc.health.v1.Health/Check", vec![bytes(1, "etcd")]),
-    ]
+    ];
+    calls.extend(with_one.into_iter().map(|(path, fields)| (path, vec![fields])));
+    calls
 }
 
 /// A frame of HTTP/2.
@@ -298,25 +320,29 @@ fn header(name: u8, value: &str) -> Vec<u8> {
     [&[name, value.len() as u8], value.as_bytes()].concat()
 }
 
-/// A call over HTTP/2, as two frames of this stream.
-fn call(stream: u8, path: &str, fields: &[Field]) -> Vec<u8> {
+/// A call over HTTP/2: a frame of this stream with the head, and one for each message.
+fn call(stream: u8, path: &str, messages: &[Vec<Field>]) -> Vec<u8> {
     // POST and http; then the path, the authority, and `content-type` have numbers, too.
     let mut head = vec![0x83, 0x86];
     head.extend(header(4, &format!("/{path}")));
     head.extend(header(1, "doorway"));
     head.extend([&[15, 16][..], &header(0, "application/grpc")[1..]].concat());
-    let head = frame(1, 4, stream, &head);
-    [head, frame(0, 1, stream, &framed(&message(fields)))].concat()
+    let mut frames = frame(1, 4, stream, &head);
+    for (number, fields) in messages.iter().enumerate() {
+        let is_last = u8::from(number + 1 == messages.len());
+        frames.extend(frame(0, is_last, stream, &framed(&message(fields))));
+    }
+    frames
 }
 
 /// Connections of gRPC: one with each call, and one with all of them.
 fn grpc_requests(lease: i64) -> Vec<Vec<u8>> {
     let calls = etcd_calls(lease);
     let begin = [HTTP2, &frame(4, 0, 0, &[])].concat();
-    let one = calls.iter().map(|(path, fields)| [begin.clone(), call(1, path, fields)].concat());
+    let one = calls.iter().map(|(path, all)| [begin.clone(), call(1, path, all)].concat());
     let mut requests: Vec<_> = one.collect();
     let numbered = calls.iter().zip((1..).step_by(2));
-    let all = numbered.flat_map(|((path, fields), stream)| call(stream, path, fields));
+    let all = numbered.flat_map(|((path, all), stream)| call(stream, path, all));
     requests.push(begin.iter().copied().chain(all).collect());
     requests
 }
@@ -344,6 +370,11 @@ fn gateway_requests(lease: i64) -> Vec<Vec<u8>> {
         ("lock/unlock", r#"{"key":"bC8x"}"#),
         ("election/campaign", r#"{"name":"ZQ==","lease":LEASE,"value":"dg=="}"#),
         ("election/leader", r#"{"name":"ZQ=="}"#),
+        (
+            "election/proclaim",
+            r#"{"leader":{"name":"ZQ==","key":"ZS8x","rev":"1","lease":LEASE},"value":"dg=="}"#,
+        ),
+        ("election/resign", r#"{"leader":{"name":"ZQ==","key":"ZS8x","rev":"1","lease":"LEASE"}}"#),
         ("auth/authenticate", r#"{"name":"user","password":"password"}"#),
     ];
     let request = |(path, body): &(&str, &str)| {
