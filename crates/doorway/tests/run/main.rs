@@ -5,6 +5,7 @@ mod bound;
 mod container;
 mod crash;
 mod doctor;
+mod documents;
 mod elect;
 mod environment;
 mod exits;
