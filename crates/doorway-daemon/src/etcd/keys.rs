@@ -4,13 +4,19 @@
 //! own, `NAME/LEASE`, and the lock is called `NAME`. A *bare* key is the lock itself: the client
 //! that creates it has the lock.
 
-use doorway_protocol::Name;
+use doorway_protocol::{Fence, Name};
 
 use super::ids;
 use super::status::Status;
 
 /// What the last part of a key begins with that a waiting client is shown as its predecessor.
 const WAITS: &str = "waits-";
+
+/// What the last part of a key begins with that stands for a holder without a key. A fence follows.
+const HELD: &str = "doorway-";
+
+/// Fences are higher than this. So a lock may be called `hosts/doorway-1`.
+const LOWEST_FENCE: i64 = 1 << 40;
 
 /// A key, and the lock that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +25,8 @@ pub(super) enum Key {
     Queued(Name, i64),
     /// The key that the request with this revision is shown as its predecessor.
     Predecessor(Name, i64),
+    /// The key that stands for the holder with this fence, whose client has no key.
+    Holder(Name, i64),
     /// A key that is a lock itself.
     Bare(Name),
 }
@@ -34,12 +42,19 @@ impl Key {
             if let Some(revision) = hex.filter(|revision| ids::parts(*revision).is_some()) {
                 return Ok(Self::Predecessor(name(lock)?, revision));
             }
+            let fence = last.strip_prefix(HELD).and_then(|fence| fence.parse().ok());
+            if let Some(fence) = fence.filter(|fence| *fence >= LOWEST_FENCE) {
+                return Ok(Self::Holder(name(lock)?, fence));
+            }
         }
         Ok(Self::Bare(name(text)?))
     }
 
     pub(super) fn lock(&self) -> &Name {
-        let (Self::Queued(lock, _) | Self::Predecessor(lock, _) | Self::Bare(lock)) = self;
+        let (Self::Queued(lock, _)
+        | Self::Predecessor(lock, _)
+        | Self::Holder(lock, _)
+        | Self::Bare(lock)) = self;
         lock
     }
 }
@@ -63,6 +78,11 @@ pub(super) fn queued(lock: &Name, lease: i64) -> Vec<u8> {
 /// The key that a waiting request is shown as its predecessor.
 pub(super) fn predecessor(lock: &Name, revision: i64) -> Vec<u8> {
     format!("{lock}/{WAITS}{revision:x}").into_bytes()
+}
+
+/// The key that stands for the holder of a lock with this fence, if its client has no key.
+pub(super) fn holder(lock: &Name, fence: Fence) -> Vec<u8> {
+    format!("{lock}/{HELD}{fence}").into_bytes()
 }
 
 /// The keys that a request is about.
@@ -142,9 +162,14 @@ mod tests {
         assert_eq!(read(&queued(&name, id)), Key::Queued(name.clone(), id));
         assert_eq!(read(format!("/a/b/{id}").as_bytes()), Key::Queued(name.clone(), id));
         assert_eq!(read(&predecessor(&name, id)), Key::Predecessor(name.clone(), id));
+        let fence = Fence::new(1, 1);
+        let holder = Key::Holder(name.clone(), fence.get().cast_signed());
+        assert_eq!(read(&super::holder(&name, fence)), holder);
         assert_eq!(read(b"/a/b"), Key::Bare(name));
         // No node makes such leases.
-        for other in ["a/694d7a1b2c3d4e5f0", "a/0094d7a1b2c3d4e5", "a/7", "a/waits-7"] {
+        for other in
+            ["a/694d7a1b2c3d4e5f0", "a/0094d7a1b2c3d4e5", "a/7", "a/waits-7", "a/doorway-7"]
+        {
             assert_eq!(read(other.as_bytes()), Key::Bare(lock(other)));
         }
         for wrong in [&b""[..], b"\xff", b"a\nb", format!("/{id:x}").as_bytes()] {

@@ -221,6 +221,10 @@ impl Calls {
                 None => Ok(self.nothing()),
             },
             Key::Predecessor(lock, revision) => self.predecessor_of(&lock, revision - 1).await,
+            Key::Holder(lock, fence) => match self.routes.owner(&self.client, &lock).await? {
+                Some(owner) if owner.is(fence) => Ok(self.shown(&owner, bytes.to_vec())),
+                _ => Ok(self.nothing()),
+            },
             Key::Bare(lock) => match self.routes.owner(&self.client, &lock).await? {
                 Some(owner) => Ok(self.shown(&owner, bytes.to_vec())),
                 None => Ok(self.nothing()),
@@ -376,7 +380,7 @@ impl Calls {
                 self.done_at_home(lease, delete).await?
             }
             Key::Bare(lock) => self.delete_bare(&lock).await?,
-            Key::Predecessor(..) => false,
+            Key::Predecessor(..) | Key::Holder(..) => false,
         };
         Ok(DeleteRangeResponse {
             header: self.header(1),
@@ -449,7 +453,7 @@ pub(super) fn owner_key(owner: &Owner, lock: &Name) -> Vec<u8> {
     match &owner.key {
         Some(key) if !key.bare => key.key.clone(),
         Some(key) => keys::queued(lock, key.lease),
-        None => format!("{lock}/doorway-{}", owner.holder.fence).into_bytes(),
+        None => keys::holder(lock, owner.holder.fence),
     }
 }
 

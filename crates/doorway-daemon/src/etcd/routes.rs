@@ -166,6 +166,11 @@ impl Routes {
 }
 
 impl Owner {
+    /// Whether the lock is held with this fence.
+    pub(super) fn is(&self, fence: i64) -> bool {
+        self.holder.fence.get().cast_signed() == fence
+    }
+
     /// The value of the holder's key.
     pub(super) fn value(&self) -> Vec<u8> {
         let key = self.key.as_ref().map(|key| key.value.clone());

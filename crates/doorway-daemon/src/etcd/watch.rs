@@ -56,6 +56,8 @@ enum WatchTarget {
     Grant(Name, i64, Vec<u8>),
     /// The key of a lease.
     Key(Name, i64, Vec<u8>),
+    /// The key of the holder with this fence, whose client has none.
+    Holder(Name, i64, Vec<u8>),
     /// A bare key.
     Bare(Name, Vec<u8>),
     /// The first key of a queue.
@@ -147,6 +149,10 @@ impl Calls {
                 let own = self.own_key(lock, *lease).await?;
                 Ok(own.map(|state| state.kv(key.clone())))
             }
+            WatchTarget::Holder(_, fence, key) => {
+                let holder = holder.filter(|owner| owner.is(*fence));
+                Ok(holder.map(|owner| kv::kv_of(owner, key.clone())))
+            }
             WatchTarget::Bare(_, key) => Ok(holder.map(|owner| kv::kv_of(owner, key.clone()))),
             WatchTarget::Queue(lock) => Ok(holder.map(|owner| first_of(owner, lock))),
         }
@@ -190,8 +196,10 @@ impl Calls {
         request: &WatchCreateRequest,
         tell: &mpsc::Sender<(i64, News)>,
     ) -> Result<std::convert::Infallible, Status> {
-        let (WatchTarget::Key(lock, ..) | WatchTarget::Bare(lock, _) | WatchTarget::Queue(lock)) =
-            watched
+        let (WatchTarget::Key(lock, ..)
+        | WatchTarget::Holder(lock, ..)
+        | WatchTarget::Bare(lock, _)
+        | WatchTarget::Queue(lock)) = watched
         else {
             return Err(Status::unexpected());
         };
@@ -224,7 +232,9 @@ impl Calls {
                 // The holder that the client knows has gone before the watch began.
                 (None, now) if first && start > 1 && !known => {
                     let key = match watched {
-                        WatchTarget::Key(.., key) | WatchTarget::Bare(_, key) => Some(key.clone()),
+                        WatchTarget::Key(.., key)
+                        | WatchTarget::Holder(.., key)
+                        | WatchTarget::Bare(_, key) => Some(key.clone()),
                         _ => None,
                     };
                     let later = now.as_ref().map_or(start, |kv| kv.mod_revision);
@@ -323,6 +333,7 @@ impl Watches {
             Keys::One(key) => match Key::read(&key)? {
                 Key::Predecessor(lock, revision) => WatchTarget::Grant(lock, revision, key),
                 Key::Queued(lock, lease) => WatchTarget::Key(lock, lease, key),
+                Key::Holder(lock, fence) => WatchTarget::Holder(lock, fence, key),
                 Key::Bare(lock) => WatchTarget::Bare(lock, key),
             },
             Keys::Prefix(prefix) => {

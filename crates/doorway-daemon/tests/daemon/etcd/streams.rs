@@ -238,3 +238,24 @@ fn a_lock_that_an_operator_breaks_ends_its_key_and_goes_to_the_next_client() {
     fails(one.call(TXN, &queue_txn("l", first)), 5, &["lease not found"]);
     assert_eq!(delete(&other, "l", second), 1);
 }
+
+/// An observer of an election watches the key of the leader until it is deleted, and asks again. If
+/// the leader is not an etcd client, it is shown a key that nobody has put.
+#[test]
+fn a_holder_that_is_not_an_etcd_client_has_a_key_that_can_be_watched() {
+    let server = Server::new();
+    let grpc = Grpc::of(&server);
+    let fence = server.acquire("e", &json!({ "ttl_ms": 30_000 }));
+    let revision: i64 = fence.parse().unwrap();
+    let owner = [bytes(1, "e/"), bytes(2, "e0"), int(3, 1), int(5, 1), int(6, 2)];
+    let shown = grpc.call(RANGE, &owner).unwrap().at(2);
+    assert_eq!((shown.text(1), shown.int(3)), (format!("e/doorway-{fence}"), revision));
+    let found = grpc.call(RANGE, &[bytes(1, shown.text(1))]).unwrap();
+    assert_eq!((found.at(2).text(1), found.revision()), (shown.text(1), revision));
+    let mut seen = watch(&grpc, shown.text(1).as_bytes(), revision + 1);
+    assert!(seen.is_silent(Duration::from_millis(300)), "it is there");
+    assert!(server.release("e", &fence));
+    let event = seen.next().unwrap().unwrap().at(11);
+    assert_eq!((event.int(1), event.at(2).text(1)), (1, shown.text(1)), "it is deleted");
+    assert!(grpc.call(RANGE, &[bytes(1, shown.text(1))]).unwrap().all(2).is_empty());
+}
