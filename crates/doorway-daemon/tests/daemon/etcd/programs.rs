@@ -414,3 +414,27 @@ fn the_examples_of_the_page_work() {
         assert!(said.contains("inside again") && said.contains("\"revision\":"), "{said}");
     }
 }
+
+#[test]
+#[ignore = "it needs etcdctl and etcd3gw"]
+fn the_programs_of_the_page_about_clients_work() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let (daemon, address) = node();
+    let python = program("ETCD_PYTHON");
+    for (kind, words) in
+        [("sh etcdctl", ["sh", "-euc"]), ("python etcd3gw", [python.as_str(), "-c"])]
+    {
+        let blocks: Vec<&str> = page.split(&format!("```{kind}\n")).skip(1).collect();
+        let [block] = blocks[..] else { panic!("{} blocks of {kind}", blocks.len()) };
+        let block = block.split("```").next().expect("an end");
+        let (host, port) = address.split_once(':').expect("a port");
+        let block = block.replace("locks.example", host).replace("2379", port);
+        let mut command = Command::new("timeout");
+        command.arg("30").args(words).arg(block).env_remove("ETCDCTL");
+        // Otherwise the library of etcd3gw does not look at the certificate that it is given.
+        command.env_remove("REQUESTS_CA_BUNDLE").env_remove("CURL_CA_BUNDLE");
+        let said = run(command.current_dir(daemon.place.path()));
+        assert!(said.contains("inside, with fence "), "{said}");
+    }
+}

@@ -144,3 +144,37 @@ fn the_examples_of_the_page_work() {
     drop(file);
     assert_eq!(server.service.held(), 0);
 }
+
+/// The only block of this kind in docs/clients.md, for a service with a short limit of leases.
+fn program_of_the_page(kind: &str, remote: &Remote) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let blocks: Vec<&str> = page.split(&format!("```{kind}\n")).skip(1).collect();
+    let [block] = blocks[..] else { panic!("{} blocks of {kind}", blocks.len()) };
+    let block = block.split("```").next().expect("an end");
+    let port = remote.address.port().to_string();
+    let block = block.replace("locks.example", "127.0.0.1").replace("6380", &port);
+    let block = block.replace("\"ci\"", "\"all\"").replace("ci.token", "all.token");
+    block.replace("timeout=10)", "timeout=2)").replace("10000", "2000")
+}
+
+/// `cargo xtask test` runs this one.
+#[test]
+#[ignore = "it needs redis-py and redlock, with their paths in REDIS_PYTHON and REDIS_NODE"]
+fn the_programs_of_the_page_about_clients_work() {
+    let python = std::env::var("REDIS_PYTHON").expect("the path of a Python with redis-py");
+    let modules = std::env::var("REDIS_NODE").expect("directories with redlock and ioredis");
+    let redlock = modules.split(',').next_back().unwrap(); // The page uses version 5.
+    let remote = Remote::serving(Protocols::Redis);
+    for (kind, words) in
+        [("python redis-py", [python.as_str(), "-c"]), ("js redlock", ["node", "-e"])]
+    {
+        let block = program_of_the_page(kind, &remote);
+        let mut program = Command::new("timeout");
+        program.arg("30").args(words).arg(block).env("NODE_PATH", redlock);
+        let run = program.current_dir(&remote.place).output().unwrap();
+        let said = text(&run);
+        assert!(run.status.success() && said.contains("inside, with fence "), "{said}");
+    }
+    assert_eq!(remote.service.held(), 0);
+}
