@@ -2,7 +2,8 @@
 //!
 //! `etcd-rs check ENDPOINTS CERTIFICATES` tries what the client can do. `etcd-rs enter ENDPOINTS
 //! CERTIFICATES LOG NAME` enters the lock `shared` once, and writes into LOG when it was inside,
-//! with the fence. ENDPOINTS are separated by commas.
+//! with the fence. `etcd-rs hold ENDPOINTS CERTIFICATES LOCK` enters LOCK, says `in`, and stays
+//! inside for a minute. ENDPOINTS are separated by commas.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions, read_to_string};
@@ -32,7 +33,16 @@ async fn main() -> Outcome {
         ["enter", endpoints, place, log, name] => {
             enter(&mut connect(endpoints, place.as_ref()).await?, log, name).await?;
         }
-        _ => return Err("usage: etcd-rs check|enter ENDPOINTS CERTIFICATES [LOG NAME]".into()),
+        ["hold", endpoints, place, name] => {
+            let mut client = connect(endpoints, place.as_ref()).await?;
+            // Nobody renews the lease, and another process starts meanwhile.
+            lock_for(&mut client, name, 15).await?;
+            println!("in");
+            thread::sleep(Duration::from_mins(1));
+        }
+        _ => {
+            return Err("usage: etcd-rs check|enter|hold ENDPOINTS CERTIFICATES [...]".into());
+        }
     }
     println!("all is well");
     Ok(())
@@ -54,7 +64,16 @@ fn fence(lock: &LockResponse) -> Outcome<i64> {
 
 /// Enter a lock by a lease of its own.
 async fn lock(client: &mut Client, name: &str) -> Result<(i64, LockResponse), EtcdError> {
-    let lease = client.lease_grant(5, None).await?.id();
+    lock_for(client, name, 5).await
+}
+
+/// Enter a lock by a lease with this time to live, in seconds.
+async fn lock_for(
+    client: &mut Client,
+    name: &str,
+    ttl: i64,
+) -> Result<(i64, LockResponse), EtcdError> {
+    let lease = client.lease_grant(ttl, None).await?.id();
     let lock = client.lock(name, Some(LockOptions::new().with_lease(lease))).await?;
     Ok((lease, lock))
 }

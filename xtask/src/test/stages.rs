@@ -224,6 +224,8 @@ pub(super) fn etcd_clients() -> anyhow::Result<Outcome> {
     let newer = output(Command::new(first.join("bin/python")).args(["-c", newer]))?;
     let prepare = |tests: &mut Command| {
         tests.env("ETCDCTL", format!("etcdctl:{newer}")).args(["--test-threads", "2"]);
+        // How often each client has entered and failed.
+        tests.arg("--show-output");
         tests.env("ETCD_PYTHON", first.join("bin/python"));
         tests.env("ETCETRA_PYTHON", second.join("bin/python"));
         tests.env("REFLECTION_PYTHON", third.join("bin/python"));

@@ -1,15 +1,16 @@
 """Locks with unmodified Python clients of etcd.
 
-Usage: clients.py CLIENT check|enter ADDRESS SOCKET CERTIFICATES [LOG]
+Usage: clients.py CLIENT check|enter|hold ADDRESS SOCKET CERTIFICATES [LOG|LOCK]
 
 `check` tries what the client can do. `enter` enters the lock `shared` once, and writes into LOG when it
-was inside, with the fence.
+was inside, with the fence. `hold` enters LOCK, says `in`, and stays inside for a minute.
 """
 
 import asyncio
 import base64
 import json
 import os
+import signal
 import ssl
 import sys
 import time
@@ -21,6 +22,9 @@ ca, certificate, key = (os.path.join(place, name) for name in ("ca.crt", "ci.crt
 os.environ["REQUESTS_CA_BUNDLE"] = ca
 os.environ["GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"] = ca
 
+# The time to live of a lease that nobody renews, in seconds. Another process starts meanwhile.
+LONG = 15
+
 
 def inside(fence):
     with open(sys.argv[6], "a") as log:
@@ -28,6 +32,11 @@ def inside(fence):
         log.flush()
         time.sleep(0.02)
         log.write(f"out {fence} {time.time_ns()} {client}\n")
+
+
+def stay():
+    print("in", flush=True)
+    time.sleep(60)
 
 
 def unix():
@@ -67,6 +76,14 @@ async def aetcd_enter():
             await lock.release()
 
 
+async def aetcd_hold():
+    import aetcd
+
+    async with aetcd.Client(**unix()) as one:
+        if await one.lock(sys.argv[6].encode(), ttl=LONG).acquire(timeout=40):
+            stay()
+
+
 def gateway():
     import etcd3gw
 
@@ -104,6 +121,18 @@ async def etcd3gw_enter():
         time.sleep(0.05)
 
 
+async def etcd3gw_hold():
+    import etcd3gw.lock
+
+    etcd3gw.lock.LOCK_PREFIX = ""
+    lock = gateway().lock(sys.argv[6], ttl=LONG)
+    # Nothing is awaited here, so asyncio would not notice an interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    while not lock.acquire():
+        time.sleep(0.05)
+    stay()
+
+
 def etcetra_client():
     import etcetra
 
@@ -137,6 +166,11 @@ def holder(first, end):
 async def etcetra_enter():
     async with etcetra_client().with_lock("shared", timeout=20, ttl=5):
         inside(holder(b"shared/", b"shared0"))
+
+
+async def etcetra_hold():
+    async with etcetra_client().with_lock(sys.argv[6], timeout=40, ttl=LONG):
+        stay()
 
 
 asyncio.run(globals()[f"{client}_{what}"]())

@@ -138,31 +138,112 @@ impl Drop for Background {
     }
 }
 
+/// A client that holds a lock until it is killed, and says `in` when it has the lock.
+struct HoldingClient {
+    name: String,
+    /// Whether a request of it waits at a node. The others ask again and again, or watch.
+    waits_at_node: bool,
+    /// Whether it sends heartbeats.
+    beats: bool,
+    /// Makes the command. Its argument is the node that the client knows first.
+    command: Box<dyn Fn(usize) -> Command + Send>,
+}
+
+/// One client of each kind, each with a lock of its own, which is called as the client.
+fn holding_clients(place: &Path, addresses: &[String], sockets: &[String]) -> Vec<HoldingClient> {
+    let from = |addresses: &[String], node: usize| {
+        let mut all = addresses.to_vec();
+        all.rotate_left(node % addresses.len());
+        all
+    };
+    let mut clients = Vec::new();
+    for (version, program) in versions().into_iter().enumerate() {
+        let name = format!("etcdctl-{version}");
+        let (place, addresses, lock) = (place.to_owned(), addresses.to_owned(), name.clone());
+        let command = move |node| {
+            let all = from(&addresses, node);
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            let words = ["lock", "--ttl", "5", &lock, "--", "sh", "-c", "echo in; exec sleep 60"];
+            etcdctl(&program, &place, &all, &words)
+        };
+        let command = Box::new(command);
+        clients.push(HoldingClient { name, waits_at_node: true, beats: true, command });
+    }
+    let (rust, there) = (program("ETCD_RS"), (addresses.to_owned(), place.to_owned()));
+    let command = Box::new(move |node| {
+        let (addresses, place) = &there;
+        let mut command = Command::new("timeout");
+        command.args(["60", &rust, "hold", &from(addresses, node).join(",")]);
+        command.arg(place).arg("etcd-rs");
+        command
+    });
+    let name = "etcd-rs".to_owned();
+    clients.push(HoldingClient { name, waits_at_node: true, beats: false, command });
+    for (client, variable) in PYTHON_CLIENTS {
+        let (addresses, sockets) = (addresses.to_owned(), sockets.to_owned());
+        let more = [place.to_owned(), client.into()];
+        let command = Box::new(move |node: usize| {
+            let node = node % addresses.len();
+            let more = [&more[0], &more[1]];
+            python(client, variable, "hold", &addresses[node], &sockets[node], &more)
+        });
+        let waits_at_node = client == "etcetra";
+        let name = client.to_owned();
+        clients.push(HoldingClient { name, waits_at_node, beats: false, command });
+    }
+    clients
+}
+
+/// The holder is killed while one client waits that is interrupted. Then another one gets in.
+fn kill_a_holder(client: &HoldingClient, place: &Path, node: &Daemon) {
+    let HoldingClient { name, waits_at_node, beats, command } = client;
+    let mut holder = Background::new(&mut command(0), place);
+    holder.until("in");
+    let report = || node.client().inspect(name).expect("a report");
+    let fence = report().holders[0].fence;
+    let mut waiter = Background::new(&mut command(1), place);
+    if *waits_at_node {
+        until("it waits", || report().waiters.len() == 1);
+    } else {
+        thread::sleep(Duration::from_secs(1));
+    }
+    signal(&waiter.child, Signal::INT);
+    let _ = waiter.child.wait();
+    until("it waits no longer", || report().waiters.is_empty());
+    let _ = holder.child.kill();
+    let _ = holder.child.wait();
+    let killed = Instant::now();
+    let next = Background::new(&mut command(2), place);
+    next.until("in");
+    let took = killed.elapsed();
+    assert!(!beats || took > Duration::from_secs(2), "{name}: the lease was not over: {took:?}");
+    let held = report().holders;
+    assert!(held.len() == 1 && held[0].fence > fence, "{name}: {held:?} after {fence}");
+    assert_eq!(waiter.said(), "", "{name}: it was never inside");
+}
+
+fn kill_holders(place: &Path, addresses: &[String], sockets: &[String], node: &Daemon) {
+    thread::scope(|scope| {
+        for client in holding_clients(place, addresses, sockets) {
+            scope.spawn(move || kill_a_holder(&client, place, node));
+        }
+    });
+}
+
 #[test]
-#[ignore = "it needs etcdctl"]
+#[ignore = "it needs etcdctl, aetcd, etcd3gw, etcetra and etcd-client"]
 fn a_killed_holder_loses_its_lock_and_an_interrupted_client_waits_no_longer() {
     let (daemon, address) = node();
-    let place = daemon.place.path();
-    for program in versions() {
-        let ctl = |words: &[&str]| etcdctl(&program, place, &[&address], words);
-        let hold = ["lock", "--ttl", "3", "l", "--", "sh", "-c", "echo in; exec sleep 60"];
-        let mut holder = Background::new(&mut ctl(&hold), place);
-        holder.until("in");
-        let waits = ["lock", "--ttl", "3", "l", "--", "echo", "never"];
-        let mut waiter = Background::new(&mut ctl(&waits), place);
-        let waiting = || daemon.client().inspect("l").unwrap().waiters.len();
-        until("it waits", || waiting() == 1);
-        signal(&waiter.child, Signal::INT);
-        let _ = waiter.child.wait();
-        until("it waits no longer", || waiting() == 0);
-        assert_eq!(waiter.said(), "");
-        let _ = holder.child.kill();
-        let killed = Instant::now();
-        let said = run(&mut ctl(&["lock", "l", "--", "env"]));
-        assert!(fence(&said) > 0);
-        let took = killed.elapsed();
-        assert!(took > Duration::from_secs(1) && took < Duration::from_secs(8), "{took:?}");
-    }
+    let sockets = [daemon.socket.clone()];
+    kill_holders(daemon.place.path(), &[address], &sockets, &daemon);
+}
+
+#[test]
+#[ignore = "it needs etcdctl, aetcd, etcd3gw, etcetra and etcd-client"]
+fn a_killed_holder_at_one_of_three_nodes_loses_its_lock() {
+    let Nodes { group, addresses } = Nodes::start();
+    let sockets: Vec<String> = group.nodes.iter().map(|it| it.socket.clone()).collect();
+    kill_holders(group.place.path(), &addresses, &sockets, &group.nodes[0]);
 }
 
 /// How often each client enters the contended lock at least, unless `ETCD_ENTRIES` says otherwise.
@@ -203,31 +284,33 @@ fn judge(log: &Path) -> Vec<Line> {
     lines
 }
 
-#[test]
-#[ignore = "it needs etcdctl, aetcd, etcd3gw, etcetra and etcd-client"]
-fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
-    let mut nodes = Nodes::start();
-    let place = nodes.group.place.path().to_owned();
-    let (log, clients) = (place.join("log"), script("clients.py"));
+/// The clients that take part: etcdctl of each version, this many of it, and one of each other
+/// kind. They know the nodes at these addresses and sockets, and write into this log.
+fn workers(
+    etcdctls: usize,
+    place: &Path,
+    addresses: &[String],
+    sockets: &[String],
+    log: &Path,
+) -> Vec<(String, Worker)> {
     let inside = format!(
         "echo in $ETCD_LOCK_REV $(date +%s%N) $0 >> {log}; sleep 0.02; \
          echo out $ETCD_LOCK_REV $(date +%s%N) $0 >> {log}",
         log = log.display()
     );
-    let addresses = nodes.addresses.clone();
     // Each attempt begins with another node, and knows one, two or all of them.
     let some = |addresses: &[String], attempt: usize| {
         let mut all = addresses.to_vec();
-        all.rotate_left(attempt % 3);
-        all.truncate(1 + attempt / 3 % 3);
+        all.rotate_left(attempt % addresses.len());
+        all.truncate(1 + attempt / addresses.len() % addresses.len());
         all
     };
     let mut workers: Vec<(String, Worker)> = Vec::new();
     for (version, program) in versions().into_iter().enumerate() {
-        for shift in 0..3 {
+        for shift in 0..etcdctls {
             let name = format!("etcdctl-{version}-{shift}");
-            let (place, program) = (place.clone(), program.clone());
-            let (addresses, inside, who) = (addresses.clone(), inside.clone(), name.clone());
+            let (place, program) = (place.to_owned(), program.clone());
+            let (addresses, inside, who) = (addresses.to_owned(), inside.clone(), name.clone());
             workers.push((
                 name,
                 Box::new(move |attempt| {
@@ -239,7 +322,8 @@ fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
             ));
         }
     }
-    let (rust, there) = (program("ETCD_RS"), (addresses.clone(), place.clone(), log.clone()));
+    let there = (addresses.to_owned(), place.to_owned(), log.to_owned());
+    let rust = program("ETCD_RS");
     workers.push((
         "etcd-rs".to_owned(),
         Box::new(move |attempt| {
@@ -250,45 +334,92 @@ fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
             command
         }),
     ));
-    let sockets: Vec<String> = nodes.group.nodes.iter().map(|it| it.socket.clone()).collect();
-    for (client, variable) in
-        [("aetcd", "ETCD_PYTHON"), ("etcd3gw", "ETCD_PYTHON"), ("etcetra", "ETCETRA_PYTHON")]
-    {
-        let (python, clients, place) = (program(variable), clients.clone(), place.clone());
-        let (addresses, sockets, log) = (addresses.clone(), sockets.clone(), log.clone());
+    for (client, variable) in PYTHON_CLIENTS {
+        let (place, log) = (place.to_owned(), log.to_owned());
+        let (addresses, sockets) = (addresses.to_owned(), sockets.to_owned());
         workers.push((
             client.to_owned(),
             Box::new(move |attempt| {
                 // These clients know one node at a time.
-                let (address, socket) = (&addresses[attempt % 3], &sockets[attempt % 3]);
-                let mut command = Command::new("timeout");
-                command.args(["60", &python, "-B"]).arg(&clients);
-                command.args([client, "enter", address, socket]).arg(&place).arg(&log);
-                command
+                let node = attempt % addresses.len();
+                let more = [&place, &log];
+                python(client, variable, "enter", &addresses[node], &sockets[node], &more)
             }),
         ));
     }
-    let wanted = std::env::var("ETCD_ENTRIES").map_or(ENTRIES, |it| it.parse().expect("a number"));
-    let names: Vec<String> = workers.iter().map(|(name, _)| name.clone()).collect();
-    kill_while_they_work(&mut nodes, workers, wanted, &log);
-    let lines = judge(&log);
-    for name in names {
-        let entries = lines.iter().filter(|line| line.inside && line.who == name).count();
-        eprintln!("{entries} entries of {name}");
+    workers
+}
+
+/// The clients in Python, and the variable that names a Python with it.
+const PYTHON_CLIENTS: [(&str, &str); 3] =
+    [("aetcd", "ETCD_PYTHON"), ("etcd3gw", "ETCD_PYTHON"), ("etcetra", "ETCETRA_PYTHON")];
+
+/// A client in Python that does something at a node.
+fn python(
+    client: &str,
+    variable: &str,
+    what: &str,
+    address: &str,
+    socket: &str,
+    more: &[&PathBuf],
+) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["60", &program(variable), "-B"]).arg(script("clients.py"));
+    command.args([client, what, address, socket]).args(more);
+    command
+}
+
+fn wanted() -> usize {
+    std::env::var("ETCD_ENTRIES").map_or(ENTRIES, |it| it.parse().expect("a number"))
+}
+
+#[test]
+#[ignore = "it needs etcdctl, aetcd, etcd3gw, etcetra and etcd-client"]
+fn clients_of_three_nodes_exclude_each_other_while_nodes_are_killed() {
+    let mut nodes = Nodes::start();
+    let place = nodes.group.place.path().to_owned();
+    let log = place.join("log");
+    let sockets: Vec<String> = nodes.group.nodes.iter().map(|it| it.socket.clone()).collect();
+    let workers = workers(3, &place, &nodes.addresses, &sockets, &log);
+    let failures = work(workers, wanted(), &log, Some(&mut nodes));
+    report(&log, wanted(), &failures);
+}
+
+#[test]
+#[ignore = "it needs etcdctl, aetcd, etcd3gw, etcetra and etcd-client"]
+fn clients_of_one_node_exclude_each_other() {
+    let (daemon, address) = node();
+    let place = daemon.place.path();
+    let log = place.join("log");
+    let sockets = [daemon.socket.clone()];
+    let workers = workers(1, place, &[address], &sockets, &log);
+    let failures = work(workers, wanted(), &log, None);
+    report(&log, wanted(), &failures);
+    assert!(failures.iter().all(|(_, failed)| *failed == 0), "{failures:?}");
+}
+
+/// Print how often each client has entered and how often it failed. Each has to have entered often
+/// enough.
+fn report(log: &Path, wanted: usize, failures: &[(String, usize)]) {
+    let lines = judge(log);
+    for (name, failed) in failures {
+        let entries = lines.iter().filter(|line| line.inside && line.who == *name).count();
+        println!("{name}: {entries} entries, {failed} failures");
         assert!(entries >= wanted, "{entries} entries of {name}");
     }
 }
 
-/// Let workers enter again and again, and kill one node after another meanwhile. A client that only
-/// tries, such as etcd3gw, may not get in while the others wait for the lock all the time. So when
-/// the clients that wait have entered often enough, they leave the lock to the others.
-fn kill_while_they_work(
-    nodes: &mut Nodes,
+/// Let workers enter again and again. If there are nodes to be killed, kill one after another
+/// meanwhile. A client that only tries, such as etcd3gw, may not get in while the others wait for
+/// the lock all the time. So when the clients that wait have entered often enough, they leave the
+/// lock to the others. Returns how often each client failed.
+fn work(
     workers: Vec<(String, Worker)>,
     wanted: usize,
     log: &Path,
-) {
-    let (begun, killed) = (Instant::now(), AtomicBool::new(false));
+    mut killed: Option<&mut Nodes>,
+) -> Vec<(String, usize)> {
+    let (begun, enough) = (Instant::now(), AtomicBool::new(killed.is_none()));
     let working = AtomicUsize::new(workers.len());
     let patience = 2 * PATIENCE + wanted as u32 * Duration::from_secs(2);
     let entries = |name: &str| {
@@ -297,39 +428,56 @@ fn kill_while_they_work(
         text.lines().filter(own).count()
     };
     thread::scope(|scope| {
-        for (name, worker) in workers {
-            let (killed, working, entries) = (&killed, &working, &entries);
-            scope.spawn(move || {
-                let is_done = || killed.load(Ordering::Relaxed) && entries(&name) >= wanted;
-                for attempt in 0.. {
-                    if is_done() || begun.elapsed() > patience {
-                        break;
+        let workers: Vec<_> = workers
+            .into_iter()
+            .map(|(name, worker)| {
+                let (enough, working, entries) = (&enough, &working, &entries);
+                scope.spawn(move || {
+                    let is_done = || enough.load(Ordering::Relaxed) && entries(&name) >= wanted;
+                    let mut failed = 0;
+                    for attempt in 0.. {
+                        if is_done() || begun.elapsed() > patience {
+                            break;
+                        }
+                        // A client of a node that was killed may fail.
+                        let said = match worker(attempt).output() {
+                            Ok(run) if run.status.success() => continue,
+                            Ok(run) => format!("{}: {}", run.status, text(&run)),
+                            Err(error) => error.to_string(),
+                        };
+                        if failed == 0 {
+                            println!("{name} failed for the first time: {said}");
+                        }
+                        failed += 1;
                     }
-                    // A client of a node that was killed may fail.
-                    match worker(attempt).output() {
-                        Ok(run) if run.status.success() => {}
-                        Ok(run) => eprintln!("{name} failed: {}: {}", run.status, text(&run)),
-                        Err(error) => eprintln!("{name} does not run: {error}"),
-                    }
-                }
-                working.fetch_sub(1, Ordering::Relaxed);
-            });
+                    working.fetch_sub(1, Ordering::Relaxed);
+                    (name, failed)
+                })
+            })
+            .collect();
+        if let Some(nodes) = &mut killed {
+            kill_one_after_another(nodes, &working, &enough);
         }
-        for round in 0.. {
-            if round >= 6 {
-                killed.store(true, Ordering::Relaxed);
-            }
-            if working.load(Ordering::Relaxed) == 0 {
-                break;
-            }
-            thread::sleep(Duration::from_secs(3));
-            let node = &mut nodes.group.nodes[round % 3];
-            node.kill();
-            thread::sleep(Duration::from_millis(300));
-            node.spawn();
-            node.ready();
+        workers.into_iter().map(|worker| worker.join().expect("it ends")).collect()
+    })
+}
+
+/// Kill one node after another while there are workers. After six of them that is enough.
+fn kill_one_after_another(nodes: &mut Nodes, working: &AtomicUsize, enough: &AtomicBool) {
+    for round in 0.. {
+        if round >= 6 {
+            enough.store(true, Ordering::Relaxed);
         }
-    });
+        if working.load(Ordering::Relaxed) == 0 {
+            break;
+        }
+        thread::sleep(Duration::from_secs(3));
+        let node = &mut nodes.group.nodes[round % 3];
+        node.kill();
+        thread::sleep(Duration::from_millis(300));
+        node.spawn();
+        node.ready();
+    }
 }
 
 fn script(name: &str) -> PathBuf {
@@ -340,13 +488,11 @@ fn script(name: &str) -> PathBuf {
 #[ignore = "it needs aetcd, etcd3gw and etcetra"]
 fn python_clients_lock() {
     let (daemon, address) = node();
-    for (client, variable) in
-        [("aetcd", "ETCD_PYTHON"), ("etcd3gw", "ETCD_PYTHON"), ("etcetra", "ETCETRA_PYTHON")]
-    {
-        let mut command = Command::new("timeout");
-        command.args(["60", &program(variable), "-B"]).arg(script("clients.py"));
-        command.args([client, "check", &address, &daemon.socket]).arg(daemon.place.path());
-        let said = run(&mut command);
+    let place = daemon.place.path().to_owned();
+    for (client, variable) in PYTHON_CLIENTS {
+        let more = [&place];
+        let mut check = python(client, variable, "check", &address, &daemon.socket, &more);
+        let said = run(&mut check);
         assert!(said.contains("all is well"), "{said}");
     }
 }
