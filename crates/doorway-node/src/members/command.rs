@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::holds::{HOLDS_LIMIT, HoldId};
 use super::record::{
-    LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, MemberId, NAME_LIMIT, SEATS_LIMIT, SHORTEST_LEASE_MS,
-    Seat, SeatId,
+    LONGEST_LEASE_MS, MEMBERS_OF_SEAT_LIMIT, MemberId, NAME_LIMIT, SEATS_LIMIT,
+    SEATS_WITH_MEMBERS_LIMIT, SHORTEST_LEASE_MS, Seat, SeatId,
 };
 
 /// A member and the beat that the sender of a command saw last.
@@ -195,4 +195,10 @@ pub enum RecordError {
     /// The rules are too long.
     #[error("the rules for locks have {0} bytes; at most {RULES_LIMIT} are allowed")]
     LongRules(usize),
+    /// A seat cannot be added because too many removed ones still have members.
+    #[error(
+        "with the machines that were removed and whose leases are not over, the group has \
+         {SEATS_WITH_MEMBERS_LIMIT} machines already; try again when the leases are over"
+    )]
+    SeatsLeaving,
 }

@@ -31,6 +31,8 @@
 //!    what the predecessor's clients held. So either the waiting member enters in its place, or all
 //!    members of the seat are removed.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use doorway_protocol::{Fence, RULES_LIMIT};
@@ -40,6 +42,10 @@ use super::invariants::broken_by;
 
 /// How many seats a group may have.
 pub const SEATS_LIMIT: usize = 31;
+
+/// How many seats may have members, with those that were removed and whose members are not gone
+/// yet. A view has at most one member of each.
+pub(super) const SEATS_WITH_MEMBERS_LIMIT: usize = 2 * SEATS_LIMIT;
 
 /// How many members one seat may have: the seated one, and processes that were started since.
 pub const MEMBERS_OF_SEAT_LIMIT: usize = 4;
@@ -334,9 +340,20 @@ impl Record {
         if let Some(known) = self.seats.iter().find(same) {
             return Err(RecordError::SeatExists(known.name.clone()));
         }
+        // Otherwise the next view could have too many members.
+        if self.seats.len() + self.leaving_seats() >= SEATS_WITH_MEMBERS_LIMIT {
+            return Err(RecordError::SeatsLeaving);
+        }
         self.seats.push(seat.clone());
         self.seats.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(())
+    }
+
+    /// How many machines were removed of which members are left.
+    fn leaving_seats(&self) -> usize {
+        let seats = self.members.iter().map(|member| member.seat);
+        let leaving: BTreeSet<SeatId> = seats.filter(|seat| self.seat(*seat).is_none()).collect();
+        leaving.len()
     }
 
     fn drop_seat(&mut self, seat: SeatId) -> Result<(), RecordError> {
@@ -396,7 +413,7 @@ impl Record {
         }
         self.members.iter().try_for_each(|member| check_lease(member.lease_ms))?;
         // Removed seats may have members for a while.
-        if self.members.len() > 2 * SEATS_LIMIT * MEMBERS_OF_SEAT_LIMIT {
+        if self.members.len() > SEATS_WITH_MEMBERS_LIMIT * MEMBERS_OF_SEAT_LIMIT {
             return Err(RecordError::TooManyOfSeat);
         }
         // A place in a view is given by the order of the members, and each seat has one place.

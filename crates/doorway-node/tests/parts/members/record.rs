@@ -171,6 +171,54 @@ fn operators_get_sentences() {
     assert_eq!(refused(record.apply(&Command::DropSeat(SeatId(1)))), RecordError::NoVoter);
 }
 
+/// A machine that was removed has a place in the view until its lease is over. All places together
+/// have to fit into the record.
+#[test]
+fn machines_that_were_removed_count_until_their_leases_are_over() {
+    let mut record = founded(1);
+    let seat = |id| Seat {
+        id: SeatId(id),
+        name: format!("n{id}"),
+        address: format!("n{id}:7001"),
+        voter: false,
+    };
+    let fill = |record: &mut Record, seats: std::ops::Range<u64>| {
+        for id in seats {
+            assert!(matches!(record.apply(&Command::AddSeat(seat(id))), Answer::Done(_)), "{id}");
+            for nonce in 1..=MEMBERS_OF_SEAT_LIMIT as u64 {
+                let member = join(record, id, nonce.into());
+                if nonce == 1 {
+                    let command = enter(record, member);
+                    record.apply(&command);
+                }
+            }
+        }
+    };
+    fill(&mut record, 2..32);
+    for id in 2..32 {
+        record.apply(&Command::DropSeat(SeatId(id)));
+    }
+    fill(&mut record, 32..62);
+    record.apply(&Command::DropSeat(SeatId(61)));
+    assert_eq!(record.check(), Ok(()), "{} members", record.members.len());
+    // 30 machines and 31 that were removed: one more fits in.
+    fill(&mut record, 62..63);
+    record.apply(&Command::DropSeat(SeatId(62)));
+    assert_eq!(record.seats.len(), 30);
+    let refused_with = refused(record.apply(&Command::AddSeat(seat(63)))).to_string();
+    assert_eq!(
+        refused_with,
+        "with the machines that were removed and whose leases are not over, the group has 62 \
+         machines already; try again when the leases are over"
+    );
+    assert_eq!(record.check(), Ok(()), "nodes accept the record");
+    assert_eq!(record.seated().count(), 61);
+    let (number, gone) = (record.number, SeatId(2));
+    let all = record.seen(gone, None);
+    record.apply(&Command::Remove { number, seat: gone, all });
+    assert!(matches!(record.apply(&Command::AddSeat(seat(63))), Answer::Done(_)));
+}
+
 /// A command about the seats and members of a small group; some of them are out of date.
 pub(super) fn any_command() -> impl Strategy<Value = Command> {
     let id = || (1..8_u64).prop_map(MemberId);
