@@ -63,11 +63,16 @@ fn holds(setting: Setting, states: u64, event: Event) {
     assert!(says, "ARCHITECTURE.md does not say {states}");
 }
 
-/// Check that a mistake leads to this.
+/// Within how many actions mistakes are found, as the document says.
+const WITHIN: usize = 73;
+
+/// Check that a mistake leads to this, within so many actions.
 fn found(mistake: Mistake, setting: Setting, violation: Violation) {
+    assert!(DOCUMENT.contains(&format!("within {WITHIN} actions")), "ARCHITECTURE.md differs");
     let report = check(&format!("{mistake:?}"), Setting { mistake: Some(mistake), ..setting });
     let found = matches!(&report.outcome, Outcome::Violated(its, _) if *its == violation);
-    assert!(found, "{mistake:?}: {report}");
+    let actions = report.path().len();
+    assert!(found && actions <= WITHIN, "{mistake:?}, after {actions} actions: {report}");
 }
 
 /// A process is killed, and stays away.

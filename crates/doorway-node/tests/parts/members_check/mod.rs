@@ -308,7 +308,7 @@ mod large {
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
     fn a_hold_is_not_taken_over() {
         let kills = long([true, false, false], budget(2, 2, 0, 1));
-        all_found([(Mistake::HoldNotTaken, kills, TWO_INSIDE)]);
+        all_found_within(LARGE_WITHIN, [(Mistake::HoldNotTaken, kills, TWO_INSIDE)]);
     }
 
     #[test]
@@ -403,14 +403,18 @@ mod large {
     }
 }
 
-/// What goes wrong because of a mistake; nothing if the group only gets stuck.
-fn find(mistake: Mistake, setting: Setting) -> Option<Violation> {
+/// What goes wrong because of a mistake, nothing if the group only gets stuck, and after how many
+/// actions.
+fn find(mistake: Mistake, setting: Setting) -> (Option<Violation>, usize) {
     let setting = Setting { mistake: Some(mistake), ..setting };
-    match check(&format!("{mistake:?}"), setting).outcome {
+    let report = check(&format!("{mistake:?}"), setting);
+    let actions = report.path().len();
+    let violation = match report.outcome {
         Outcome::Violated(violation, _) => Some(violation),
         Outcome::Stuck(_) => None,
         Outcome::Holds | Outcome::NotExhausted => Some(Violation::NotFound),
-    }
+    };
+    (violation, actions)
 }
 
 const TWO_INSIDE: Option<Violation> = Some(Violation::TwoInside);
@@ -418,12 +422,27 @@ const STARTS: Option<Violation> = Some(Violation::Starts);
 const FENCE: Option<Violation> = Some(Violation::Fence);
 const STUCK: Option<Violation> = None;
 
+/// Within how many actions mistakes are found, as the document says: in the test command, and by
+/// the large search.
+const WITHIN: usize = 17;
+const LARGE_WITHIN: usize = 22;
+
 fn all_found(cases: impl IntoIterator<Item = (Mistake, Setting, Option<Violation>)>) {
+    all_found_within(WITHIN, cases);
+}
+
+/// Check that each mistake leads to this, within so many actions.
+fn all_found_within(
+    within: usize,
+    cases: impl IntoIterator<Item = (Mistake, Setting, Option<Violation>)>,
+) {
+    let says = format!("within {WITHIN} actions, and one more by a large search within ");
+    assert!(DOCUMENT.contains(&format!("{says}{LARGE_WITHIN}.")), "ARCHITECTURE.md differs");
     let mut wrong = Vec::new();
     for (mistake, setting, expected) in cases {
-        let found = find(mistake, setting);
-        if found != expected {
-            wrong.push((mistake, found));
+        let (found, actions) = find(mistake, setting);
+        if found != expected || actions > within {
+            wrong.push((mistake, found, actions));
         }
     }
     assert!(wrong.is_empty(), "not as expected: {wrong:?}");
