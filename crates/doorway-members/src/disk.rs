@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use redb::{
+    Database, Durability, ReadableDatabase as _, ReadableTable as _, Table, TableDefinition,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -53,12 +56,32 @@ impl DataPlace {
         }
     }
 
-    /// When the file was made, as the time since 1970. A file that is moved keeps this time, and a
-    /// copy has another one. Not every file system tells.
-    fn born(&self) -> Option<Duration> {
-        let Self::Directory(_) = self else { return None };
-        let made = fs::metadata(self.path()).and_then(|file| file.created()).ok()?;
-        made.duration_since(UNIX_EPOCH).ok()
+    fn identity(&self) -> FileIdentity {
+        let Self::Directory(_) = self else { return FileIdentity::default() };
+        let Ok(file) = fs::metadata(self.path()) else { return FileIdentity::default() };
+        let made = file.created().ok();
+        let born = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        FileIdentity { born, inode: Some(file.ino()) }
+    }
+}
+
+/// What tells a file from a copy of it. A file that is moved within its file system keeps both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    /// When the file was made, as the time since 1970. Not every file system tells.
+    born: Option<Duration>,
+    /// The number of the file in its file system. It counts only where `born` is not known: a file
+    /// may get the number of one that was deleted, and some network file systems change numbers.
+    inode: Option<u64>,
+}
+
+impl FileIdentity {
+    fn is_copy_of(self, other: Self) -> bool {
+        match (self.born.zip(other.born), self.inode.zip(other.inode)) {
+            (Some((now, then)), _) => now != then,
+            (None, Some((now, then))) => now != then,
+            (None, None) => false,
+        }
     }
 }
 
@@ -83,8 +106,10 @@ pub(crate) enum Change {
     Restart {
         cluster: u128,
         line: Box<Line>,
-        born: Option<Duration>,
+        file: FileIdentity,
     },
+    /// The file is this one.
+    File(FileIdentity),
 }
 
 /// What a file contains.
@@ -101,8 +126,8 @@ pub(crate) struct Content {
     pub(crate) committed: Option<Place>,
     pub(crate) log: BTreeMap<u64, Line>,
     pub(crate) snapshot: Option<Picture>,
-    /// When the file was made, as far as the file system tells.
-    pub(crate) born: Option<Duration>,
+    /// Which file this was when it was made.
+    pub(crate) file: FileIdentity,
 }
 
 /// An open file.
@@ -121,9 +146,17 @@ impl Disk {
         new_seat: impl FnOnce() -> u64,
     ) -> Result<(Self, Content), OpenError> {
         let path = place.path();
-        let (disk, content) = Self::open_any(place, new_seat)?;
-        if disk.place.born().zip(content.born).is_some_and(|(now, then)| now != then) {
+        let (mut disk, content) = Self::open_any(place, new_seat)?;
+        let file = disk.identity();
+        if file.is_copy_of(content.file) {
             return Err(OpenError::Copy(path));
+        }
+        // An earlier version did not write the number of the file.
+        if file.inode.is_some()
+            && content.file.inode != file.inode
+            && let Err(error) = disk.write(&[Change::File(file)])
+        {
+            tracing::warn!("{}: a copy of it may not be recognised: {error}", path.display());
         }
         Ok((disk, content))
     }
@@ -212,8 +245,8 @@ impl Disk {
         self.place.path()
     }
 
-    pub(crate) fn born(&self) -> Option<Duration> {
-        self.place.born()
+    pub(crate) fn identity(&self) -> FileIdentity {
+        self.place.identity()
     }
 
     /// Make the reserve again if it was given up, as soon as there is room for it. This does
@@ -259,7 +292,7 @@ impl Disk {
             let mut meta = transaction.open_table(META)?;
             meta.insert("format", seal(&FORMAT).as_slice())?;
             meta.insert("seat", seal(&seat).as_slice())?;
-            meta.insert("born", seal(&self.place.born()).as_slice())?;
+            note_identity(&mut meta, self.place.identity())?;
             transaction.open_table(LOG)?;
             transaction.open_table(SNAPSHOT)?;
         }
@@ -285,7 +318,10 @@ impl Disk {
             vote: rows.meta("vote")?,
             purged: rows.meta("purged")?,
             committed: rows.meta("committed")?,
-            born: rows.meta("born")?.flatten(),
+            file: FileIdentity {
+                born: rows.meta("born")?.flatten(),
+                inode: rows.meta("inode")?.flatten(),
+            },
             ..Content::default()
         };
         content.snapshot = match &rows.snapshot {
@@ -387,20 +423,30 @@ fn write(database: &Database, changes: &[Change]) -> Result<(), redb::Error> {
                 Change::EtcdView(view) => {
                     meta.insert("etcd view", seal(view).as_slice())?;
                 }
-                Change::Restart { cluster, line, born } => {
+                Change::Restart { cluster, line, file } => {
                     for key in ["vote", "purged", "committed"] {
                         meta.remove(key)?;
                     }
                     log.retain(|_, _| false)?;
                     snapshot.remove(0)?;
-                    meta.insert("born", seal(born).as_slice())?;
+                    note_identity(&mut meta, *file)?;
                     meta.insert("cluster", seal(cluster).as_slice())?;
                     log.insert(line.place.index, seal(&**line).as_slice())?;
                 }
+                Change::File(file) => note_identity(&mut meta, *file)?,
             }
         }
     }
     transaction.commit()?;
+    Ok(())
+}
+
+fn note_identity(
+    meta: &mut Table<'_, &str, &[u8]>,
+    FileIdentity { born, inode }: FileIdentity,
+) -> Result<(), redb::Error> {
+    meta.insert("born", seal(&born).as_slice())?;
+    meta.insert("inode", seal(&inode).as_slice())?;
     Ok(())
 }
 
@@ -443,4 +489,69 @@ fn open<T: DeserializeOwned>(sealed: &[u8]) -> Option<T> {
         return None;
     }
     postcard::from_bytes(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::disks::Directory;
+
+    fn reopen(directory: &Directory) -> Result<(Disk, Content), OpenError> {
+        Disk::open(DataPlace::Directory(directory.0.clone()), || 7)
+    }
+
+    /// Make the file one of a file system that does not tell when it was made.
+    fn forget_birth(directory: &Directory, inode: Option<u64>) {
+        let (mut disk, _) = reopen(directory).unwrap();
+        disk.write(&[Change::File(FileIdentity { born: None, inode })]).unwrap();
+    }
+
+    /// Put a copy in the place of the file, as when a backup is copied back.
+    fn copy_back(directory: &Directory) {
+        let [file, copy] = [FILE, "copy"].map(|name| directory.0.join(name));
+        fs::copy(&file, &copy).unwrap();
+        fs::rename(&copy, &file).unwrap();
+    }
+
+    #[test]
+    fn a_copy_is_recognised_also_where_no_time_of_birth_is_known() {
+        let directory = Directory::new("copy-inode");
+        reopen(&directory).unwrap();
+        let inode = reopen(&directory).unwrap().1.file.inode;
+        forget_birth(&directory, inode);
+        let (_, content) = reopen(&directory).unwrap();
+        assert_eq!((content.seat, content.file.born), (7, None), "the file itself is accepted");
+        copy_back(&directory);
+        let error = reopen(&directory).err().unwrap();
+        assert!(matches!(error, OpenError::Copy(_)), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_its_number_is_read_and_gets_it() {
+        let directory = Directory::new("copy-old");
+        reopen(&directory).unwrap();
+        forget_birth(&directory, None);
+        // Nothing tells this copy from the file.
+        copy_back(&directory);
+        let (disk, content) = reopen(&directory).unwrap();
+        assert_eq!((content.seat, content.file), (7, FileIdentity::default()));
+        drop(disk);
+        copy_back(&directory);
+        assert!(matches!(reopen(&directory), Err(OpenError::Copy(_))));
+    }
+
+    #[test]
+    fn the_number_counts_only_if_no_time_of_birth_is_known() {
+        let file =
+            |born: Option<u64>, inode| FileIdentity { born: born.map(Duration::from_secs), inode };
+        for (now, then, copy) in [
+            (file(Some(1), Some(1)), file(Some(1), Some(2)), false),
+            (file(Some(1), Some(1)), file(Some(2), Some(1)), true),
+            (file(None, Some(1)), file(Some(1), Some(2)), true),
+            (file(Some(1), Some(1)), file(None, Some(1)), false),
+            (file(Some(1), None), file(None, Some(1)), false),
+        ] {
+            assert_eq!(now.is_copy_of(then), copy, "{now:?} and {then:?}");
+        }
+    }
 }

@@ -136,8 +136,8 @@ impl Survivor {
         let state = StoredState::from(&GroupState { record, holds, audit, rules });
         let founder = Peer { founding: Some(Box::new(state)), ..Peer::of(&seat) };
         let line = Line::founding(BTreeMap::from([(seat.id.0, founder)]));
-        let (line, born) = (Box::new(line), self.disk.born());
-        let written = self.disk.write(&[Change::Restart { cluster, line, born }]);
+        let (line, file) = (Box::new(line), self.disk.identity());
+        let written = self.disk.write(&[Change::Restart { cluster, line, file }]);
         let path = self.disk.path();
         written.map_err(|error| RecoverError::Write { path, why: error.to_string() })
     }

@@ -11,10 +11,10 @@ use crate::ending::Ending;
 use crate::{DataPlace, MemoryDisk, OpenError, Options, RaftStore, Threads, writer};
 
 /// A directory that is deleted in the end.
-pub(super) struct Directory(pub(super) std::path::PathBuf);
+pub(crate) struct Directory(pub(crate) std::path::PathBuf);
 
 impl Directory {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("doorway-members-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&path);

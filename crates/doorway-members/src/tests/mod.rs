@@ -2,7 +2,7 @@
 
 mod any_store;
 mod chaos;
-mod disks;
+pub(crate) mod disks;
 mod etcd_faults;
 mod etcd_server;
 mod group;
