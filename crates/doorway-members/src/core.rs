@@ -1,9 +1,10 @@
 //! What the tasks of a store share, and how a command is agreed on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorway_node::members::{Answer, Command, Record, UnknownOutcome};
+use doorway_node::members::{Answer, Command, Holds, Record, SeatId, UnknownOutcome};
 use openraft::ServerState;
 use openraft::error::{ClientWriteError, RaftError};
 use parking_lot::RwLock;
@@ -31,12 +32,15 @@ pub(crate) struct Core {
     pub(crate) group: String,
     pub(crate) former: Option<FormerGroup>,
     pub(crate) records: watch::Receiver<Option<Arc<Record>>>,
+    pub(crate) holds: watch::Receiver<Arc<Holds>>,
     pub(crate) bond: Arc<Bond>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) health: Health,
     pub(crate) ending: Ending,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) engine: RwLock<Arc<Engine>>,
+    /// How often another machine was asked although it was not known to lead.
+    pub(crate) turns: AtomicUsize,
 }
 
 /// Raft with its times. It is replaced when the group changes its lease.
@@ -100,7 +104,8 @@ impl Core {
                 return Err(UnknownOutcome(format!("the store has ended: {why}")));
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.try_put(command.clone(), left).await {
+            let is_late = left < timings.put() / 2;
+            match self.try_put(command.clone(), left, is_late).await {
                 ReplyBody::Answer(answer) => return Ok(answer),
                 ReplyBody::Unsure(why) => return Err(UnknownOutcome(why)),
                 // Nobody has tried the command, so it can be sent again.
@@ -115,12 +120,24 @@ impl Core {
         }
     }
 
-    /// Send a command to the leader once.
-    async fn try_put(&self, command: Command, limit: Duration) -> ReplyBody {
+    /// Send a command once: to the leader, as far as this node knows.
+    ///
+    /// A machine that was removed from the group hears of no new leader, so it asks the others in
+    /// turn. So does a node that is late because it knows no leader: it may have been cut off when
+    /// it was removed.
+    async fn try_put(&self, command: Command, limit: Duration, is_late: bool) -> ReplyBody {
         let engine = self.engine();
-        let Some((seat, peer)) = engine.leader() else { return ReplyBody::NotLeader };
-        if seat == self.seat {
+        if engine.leads() {
             return engine.put(command).await;
+        }
+        let leader = if self.is_removed() {
+            self.next_other()
+        } else {
+            engine.leader().or_else(|| is_late.then(|| self.next_other()).flatten())
+        };
+        let Some((seat, peer)) = leader else { return ReplyBody::NotLeader };
+        if seat == self.seat {
+            return ReplyBody::NotLeader; // Not any more, or without a quorum.
         }
         if !engine.guards.switches.message {
             return engine.put_through_core(command).await;
@@ -128,7 +145,21 @@ impl Core {
         let told = self.peers.ask(seat, &peer, Ask::Put(command), limit).await;
         told.unwrap_or_else(|error| {
             let Peer { name, address, .. } = &peer;
-            ReplyBody::Unsure(format!("the leader, `{name}` at {address}: {error}"))
+            ReplyBody::Unsure(format!("`{name}` at {address}, asked as the leader: {error}"))
         })
+    }
+
+    /// Whether this machine was removed from the group, as far as it knows.
+    fn is_removed(&self) -> bool {
+        let record = self.records.borrow();
+        record.as_ref().is_some_and(|record| record.seat(SeatId(self.seat)).is_none())
+    }
+
+    /// Another machine of the group, each time the next one.
+    fn next_other(&self) -> Option<(u64, Peer)> {
+        let record = self.records.borrow().clone()?;
+        let others = || record.seats.iter().filter(|seat| seat.id.0 != self.seat);
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed).checked_rem(others().count())?;
+        others().nth(turn).map(|seat| (seat.id.0, Peer::of(seat)))
     }
 }

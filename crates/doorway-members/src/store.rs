@@ -1,6 +1,7 @@
 //! The store, as a node sees it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use doorway_node::members::{
     Answer, AuditLog, BoxedFuture, BoxedStream, Caller, Command, Connect, GroupState, Holds,
@@ -117,7 +118,7 @@ impl RaftStore {
         let bond = Arc::new(Bond::new(content.cluster, writer.clone()));
         let machine = StateMachine::new(&mut content, writer.clone());
         let log = Log::new(&mut content, writer.clone());
-        let records = machine.shown().records();
+        let (records, holds) = (machine.shown().records(), machine.shown().holds());
         let lease_ms = records.borrow().as_ref().map_or(lease_ms, |record| record.lease_ms);
         let patience = Timings::new(lease_ms).connect();
         let runtime = Handle::current();
@@ -132,12 +133,14 @@ impl RaftStore {
             group: parts.group.clone(),
             former,
             records,
+            holds,
             bond,
             peers: Arc::clone(&parts.peers),
             health: Health::default(),
             ending,
             permits: Arc::new(Semaphore::new(IN_CORE)),
             engine: RwLock::new(Arc::new(engine)),
+            turns: AtomicUsize::new(0),
         });
         let machine = parts.machine.clone();
         core.ending.spawn(Box::pin(health::run(Arc::clone(&core))));

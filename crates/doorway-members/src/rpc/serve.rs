@@ -200,14 +200,16 @@ impl Core {
     }
 
     /// Whether a seat may propose a command. A machine that was removed from the group still has
-    /// its certificate. It may only hear that its own membership is over.
+    /// its certificate. It may only hear that its own membership is over, and drop its own holds:
+    /// its clients may still release locks that the group keeps for them.
     fn may_put(&self, from: SeatId, command: &Command) -> bool {
-        let record = self.records.borrow();
-        let Some(record) = &*record else { return false };
+        let Some(record) = self.records.borrow().clone() else { return false };
         let is_own = |id: MemberId| record.member(id).is_ok_and(|member| member.seat == from);
         match command {
             Command::Join { seat, .. } if *seat == from => true,
             Command::Renew { id, .. } | Command::Leave { id } if is_own(*id) => true,
+            // Holds are published before the record that belongs to them, so these are not older.
+            Command::Drop(id) if self.holds.borrow().is_of_seat(&record, id, from) => true,
             _ => record.seat(from).is_some(),
         }
     }

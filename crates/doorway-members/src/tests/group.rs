@@ -304,3 +304,61 @@ async fn holds_are_kept_and_fit_into_a_snapshot() {
     world.agree().await;
     assert_eq!(kept(&world, "b"), (HOLDS_LIMIT as u64, HOLDS_LIMIT), "after a restart");
 }
+
+/// A client of a removed machine may still release a lock that the group keeps for it. The machine
+/// may drop the holds of its own processes, and nothing else.
+#[tokio::test(start_paused = true)]
+async fn a_removed_machine_drops_its_own_holds_and_no_others() {
+    // The machine follows or leads when it is removed, or is cut off and does not hear of it.
+    for (leads, cut) in [(false, false), (true, false), (false, true)] {
+        let world = World::founded(&["a", "b", "c"]).await;
+        let leader = world.wait_for_leader().await;
+        let stays = world.others(&[&leader])[0].clone();
+        let removed = if leads { leader } else { world.others(&[&leader, &stays])[0].clone() };
+        let mut members = Vec::new();
+        for (number, name) in [&removed, &stays].into_iter().enumerate() {
+            let answer = world.insist(name, join(world.seat(name, true).id, 1)).await;
+            let Answer::Joined(id) = answer else { panic!("{answer:?}") };
+            let number = number as u64;
+            let enter = Command::Enter { id, number, replaces: Vec::new(), inherits: true };
+            assert_eq!(world.insist(name, enter).await, Answer::Done(number + 1));
+            members.push(id);
+        }
+        let hold = |name: &str, member| HoldId {
+            name: Name::new(name).unwrap(),
+            fence: Fence::new(1, 1),
+            member,
+        };
+        let (early, late) = (hold("early", members[0]), hold("late", members[0]));
+        let other = hold("other", members[1]);
+        for id in [early.clone(), late.clone(), other.clone()] {
+            let command = Command::Hold { id, length_ms: None };
+            assert_eq!(world.insist(&stays, command).await, Answer::Done(2));
+        }
+        let seat = world.seat(&removed, true).id;
+        let voters = world.others(&[&removed]).iter().map(|it| world.seat(it, true).id).collect();
+        if cut {
+            world.isolate(&removed);
+        }
+        world.insist(&stays, Command::Voters(voters)).await;
+        world.insist(&stays, Command::DropSeat(seat)).await;
+        sleep(LEASE).await;
+        world.heal();
+
+        let refused = Answer::Refused(RecordError::UnknownSeat);
+        let kept = |world: &World| world.store(&stays).holds().borrow().iter().count();
+        assert_eq!(world.insist(&removed, Command::Drop(other.clone())).await, refused);
+        assert_eq!(world.insist(&removed, Command::Bump { number: 2 }).await, refused);
+        assert_eq!(world.insist(&removed, Command::Drop(early)).await, Answer::Done(2));
+        world.settle(LEASE, |world| kept(world) == 2).await;
+        // Its membership is over, so its holds are orphans.
+        let leave = Command::Leave { id: members[0] };
+        assert_eq!(world.insist(&removed, leave).await, Answer::Done(3));
+        for _ in 0..2 {
+            let dropped = world.insist(&removed, Command::Drop(late.clone())).await;
+            assert_eq!(dropped, Answer::Done(3), "also if the first answer was lost");
+        }
+        assert_eq!(world.insist(&removed, Command::Drop(other)).await, refused);
+        world.settle(LEASE, |world| kept(world) == 1).await;
+    }
+}

@@ -150,6 +150,17 @@ impl Holds {
         self.all.get(id)
     }
 
+    /// Whether processes of this seat alone can have made this promise, or the promise is over for
+    /// good. These holds must not be older than the record.
+    pub fn is_of_seat(&self, record: &Record, id: &HoldId, seat: SeatId) -> bool {
+        match (record.member(id.member), self.all.get(id)) {
+            (Ok(member), _) => member.seat == seat,
+            (Err(_), Some(hold)) => hold.seat == seat,
+            // A member that is gone makes no promises any more.
+            (Err(_), None) => id.member.0 <= record.last,
+        }
+    }
+
     /// The holds whose members are gone.
     pub fn orphans<'a>(
         &'a self,

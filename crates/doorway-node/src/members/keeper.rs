@@ -584,7 +584,11 @@ impl Keeper {
                 let (name, fence) = grant;
                 out.push(Output::Held { name, fence, refused });
             }
-            (Kind::Drop(id), Some(_)) if self.own_holds(&id.name, id.fence).all(|it| *it == id) => {
+            // If it is refused, the group may still keep the hold: for example, the leader has just
+            // been elected and does not know yet whose hold it is. The keeper asks again.
+            (Kind::Drop(id), Some(Answer::Done(_)))
+                if self.own_holds(&id.name, id.fence).all(|it| *it == id) =>
+            {
                 let HoldId { name, fence, .. } = id;
                 if self.given_up.remove(&(name.clone(), fence)).is_some() {
                     out.push(Output::Dropped { name, fence });

@@ -151,6 +151,8 @@ struct KeeperWithStore {
     state: GroupState,
     time: Duration,
     silent: bool,
+    /// The store refuses to drop holds.
+    keeps: bool,
     /// What the keeper has said about holds.
     said: Vec<Output>,
 }
@@ -169,7 +171,8 @@ impl KeeperWithStore {
     fn waiting(state: GroupState) -> Self {
         let keeper = Keeper::new(SeatId(2), super::RULES, 9, Arc::clone(&state.record));
         let time = Duration::from_secs(100);
-        let mut kept = Self { keeper, state, time, silent: false, said: Vec::new() };
+        let (silent, keeps, said) = (false, false, Vec::new());
+        let mut kept = Self { keeper, state, time, silent, keeps, said };
         for event in [Event::Leads(true), Event::Up(SeatId(1))] {
             kept.tell(event);
         }
@@ -188,6 +191,9 @@ impl KeeperWithStore {
         let mut answers: Vec<(PutId, Answer)> = Vec::new();
         for output in out {
             match output {
+                Output::Put(put, Command::Drop(_)) if self.keeps => {
+                    answers.push((put, Answer::Refused(RecordError::UnknownSeat)));
+                }
                 Output::Put(put, command) if !self.silent => {
                     answers.push((put, self.state.apply(&command)));
                 }
@@ -279,6 +285,55 @@ fn a_keeper_asks_until_the_group_keeps_a_hold_and_drops_what_came_late() {
     kept.state.apply(&hold(&own, Some(60_000)));
     kept.pass(Duration::from_secs(3));
     assert_eq!(kept.state.holds.iter().count(), 0);
+}
+
+#[test]
+fn a_release_is_reported_only_when_the_group_has_dropped_the_hold() {
+    let mut kept = KeeperWithStore::new(seated().0);
+    let own = id("a", 7, kept.member());
+    let (name, fence) = (own.name.clone(), own.fence);
+    kept.tell(Event::Hold { name: name.clone(), fence, length_ms: None });
+    kept.show();
+    kept.said.clear();
+    // An operator removes the machine. The leader does not know yet whose hold it is.
+    kept.state.apply(&Command::DropSeat(SeatId(2)));
+    kept.keeps = true;
+    kept.pass(Duration::from_secs(5));
+    kept.tell(Event::Drop { name: name.clone(), fence });
+    kept.pass(Duration::from_secs(30));
+    assert!(kept.state.record.member(own.member).is_err(), "the membership is over");
+    assert!(orphans(&kept.state).contains(&own));
+    let dropped = Output::Dropped { name, fence };
+    assert!(!kept.said.contains(&dropped), "{:?}", kept.said);
+    kept.keeps = false;
+    kept.pass(Duration::from_secs(3));
+    assert!(kept.said.contains(&dropped), "{:?}", kept.said);
+    assert_eq!(kept.state.holds.iter().count(), 0);
+}
+
+#[test]
+fn a_hold_is_of_the_seat_whose_process_has_made_it() {
+    let (mut state, member) = seated();
+    let (kept, gone) = (id("a", 1, member), id("b", 1, member));
+    for promised in [&kept, &gone] {
+        state.apply(&hold(promised, None));
+    }
+    let of = |state: &GroupState, id: &HoldId, seat: u64| {
+        state.holds.is_of_seat(&state.record, id, SeatId(seat))
+    };
+    let unknown = id("c", 1, MemberId(member.0 + 1));
+    for seat in [1, 2] {
+        assert_eq!(of(&state, &kept, seat), seat == 1, "its member is in the record");
+        assert_eq!(of(&state, &id("c", 1, member), seat), seat == 1, "it may still make it");
+        assert!(!of(&state, &unknown, seat), "nobody knows yet whose member it will be");
+    }
+    state.apply(&Command::Drop(gone.clone()));
+    state.apply(&Command::Leave { id: member });
+    for seat in [1, 2] {
+        assert_eq!(of(&state, &kept, seat), seat == 1, "it is an orphan");
+        assert!(of(&state, &gone, seat), "there will be no such hold again");
+        assert!(!of(&state, &unknown, seat));
+    }
 }
 
 #[test]

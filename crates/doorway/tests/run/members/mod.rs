@@ -258,9 +258,8 @@ fn without_a_quorum_nothing_is_granted() {
     group.lock(1, "x");
 }
 
-/// A lock without end is held until it is released or broken, whatever happens to its machine.
-#[test]
-fn a_lock_without_end_outlives_its_machine() {
+/// A group in which a client of the third machine holds `x` without end, and the fence of that.
+fn endless() -> (Group, String) {
     let mut group = Group::new();
     group.add_settings("[limits]\nendless = true\n");
     group.found(3);
@@ -273,13 +272,36 @@ fn a_lock_without_end_outlives_its_machine() {
     });
     let taken: serde_json::Value = serde_json::from_str(&taken).expect("JSON");
     assert!(taken["ttl_ms"].is_null(), "{taken}");
-    let fence = taken["fence"].as_str().expect("a fence").to_owned();
     assert_eq!(group.output(0, "run -n x -- true").status.code(), Some(1), "it is held");
+    (group, taken["fence"].as_str().expect("a fence").to_owned())
+}
+
+/// A lock without end is held until it is released or broken, whatever happens to its machine.
+#[test]
+fn a_lock_without_end_outlives_its_machine() {
+    let (mut group, fence) = endless();
     group.kill(2);
     until("the lock is closed", || group.answer(0, "who x").contains("kept closed without end"));
     assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
     group.answer(0, &format!("break x --fence {fence}"));
     group.lock(1, "x");
+}
+
+/// The machine of the client was removed while its node runs: the client can still release it.
+#[test]
+fn a_lock_without_end_is_released_at_a_removed_machine() {
+    let (group, fence) = endless();
+    group.answer(0, "members remove c");
+    until("it knows that it was removed", || {
+        group.answer(2, "status").contains("this node is not a member")
+    });
+    until("the lock is closed", || group.answer(0, "who x").contains("kept closed without end"));
+    assert_eq!(group.output(0, "run -w 1 x -- true").status.code(), Some(1), "it is promised");
+    // The node has lost the lock, and so it says. Its client does not believe in it any more.
+    let said = group.output(2, &format!("unlock x --fence {fence}"));
+    assert_eq!(said.status.code(), Some(123), "{said:?}");
+    until("the lock is open", || !group.answer(0, "who x").contains("kept closed"));
+    group.lock(0, "x");
 }
 
 /// The node is back before the group goes on without it: the lock is still held, and is released as
