@@ -7,7 +7,7 @@ use doorway_protocol::{Fence, Name};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::members::{self, Command, Orphan, RecordError, UnknownOutcome};
+use crate::members::{self, Answer, Command, Orphan, RecordError, UnknownOutcome};
 use crate::shell::{Membership, NodeShell};
 
 /// Why the group does not keep a lock for longer than the lease of its node.
@@ -20,6 +20,18 @@ pub enum HoldError {
     /// The node has ended.
     #[error("the node has ended")]
     Ended,
+}
+
+/// Why a closed lock may not be open.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BreakError {
+    /// The group has refused to open it.
+    #[error("the group has refused to open it: {0}")]
+    Refused(RecordError),
+    /// It is not known whether the group has agreed to open it.
+    #[error(transparent)]
+    Unknown(#[from] UnknownOutcome),
 }
 
 /// A lock that is closed because a member that is gone has promised it to a client.
@@ -138,12 +150,14 @@ impl NodeShell {
         &self,
         name: &Name,
         fence: Fence,
-    ) -> Result<usize, UnknownOutcome> {
+    ) -> Result<usize, BreakError> {
         let Membership::Agreed(group) = &self.membership else { return Ok(0) };
         let mut broken = 0;
         let orphans = self.orphans();
         for orphan in orphans.iter().filter(|it| it.id.name == *name && it.id.fence == fence) {
-            group.store.put(Command::Drop(orphan.id.clone())).await?;
+            if let Answer::Refused(why) = group.store.put(Command::Drop(orphan.id.clone())).await? {
+                return Err(BreakError::Refused(why));
+            }
             broken += 1;
         }
         Ok(broken)

@@ -255,7 +255,7 @@ pub use doorway_protocol::{Fence, Mode, Name, NameError};
 pub use error::{AcquireError, LostLock, StartError};
 pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
-pub use holds::{ClosedLock, HoldError};
+pub use holds::{BreakError, ClosedLock, HoldError};
 pub use kept_lock::{KeptGuard, KeptLock};
 pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost, OnWanted};
 pub use lock_recording::{LONGEST_RECORDING, LockRecording, RecordError};

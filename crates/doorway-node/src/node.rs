@@ -14,11 +14,11 @@ use crate::counters::NodeCounters;
 use crate::error::{AcquireError, StartError};
 use crate::guard::OwnedGuard;
 use crate::handle::{Handle, Session};
-use crate::holds::{ClosedLock, HoldError};
+use crate::holds::{BreakError, ClosedLock, HoldError};
 use crate::lock_clients::LockClients;
 use crate::lock_recording::{LockRecording, RecordError};
 use crate::lock_rules::Members;
-use crate::members::{AgreedRules, BoxedFuture, UnknownOutcome, ViewStore};
+use crate::members::{AgreedRules, BoxedFuture, ViewStore};
 use crate::mode::to_algorithm;
 use crate::net::{Identity, IdentityError, Network, Tcp};
 use crate::questions::MemberAnswers;
@@ -201,7 +201,7 @@ impl Node {
 
     /// Open a closed lock before its time. The caller must be sure that the client to which it was
     /// promised does not use it any more. Returns how many promises have ended.
-    pub async fn break_closed(&self, lock: &Name, fence: Fence) -> Result<usize, UnknownOutcome> {
+    pub async fn break_closed(&self, lock: &Name, fence: Fence) -> Result<usize, BreakError> {
         self.0.shell.break_closed(lock, fence).await
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_node::BreakError;
 use doorway_protocol::{Code, Fence, Name, Refusal};
 use doorway_sessions::principal::{Principal, Right};
 use doorway_sessions::refusals::refusal;
@@ -50,6 +51,10 @@ impl Service {
         match self.0.node.break_closed(lock, fence).await {
             Ok(0) => {}
             Ok(_) => return Ok(()),
+            Err(BreakError::Refused(why)) => {
+                let text = format!("`{lock}` stays closed, because the group has refused: {why}");
+                return Err(refusal(Code::Unavailable, text));
+            }
             Err(unsure) => return Err(not_known(lock, &unsure.to_string())),
         }
         let (broken, silent) = self.break_elsewhere(principal, lock, fence).await;
