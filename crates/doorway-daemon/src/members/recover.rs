@@ -21,6 +21,7 @@ pub struct Recovery {
     group: String,
     address: String,
     seen: Option<u64>,
+    longest_ms: Option<u32>,
     tls: Option<TlsConfig>,
 }
 
@@ -51,8 +52,13 @@ pub enum NoRecovery {
 
 impl Recovery {
     /// Look at the data directory of a node that does not run. Until this is dropped, it cannot be
-    /// started. The old group has reached the view `seen`, if the operator names one.
-    pub fn prepare(settings: &Settings, seen: Option<u64>) -> Result<Self, NoRecovery> {
+    /// started. If the operator names them, the old group has reached the view `seen`, and its
+    /// nodes have had leases of `longest_ms`.
+    pub fn prepare(
+        settings: &Settings,
+        seen: Option<u64>,
+        longest_ms: Option<u32>,
+    ) -> Result<Self, NoRecovery> {
         let (Some(members), Some(data)) = (&settings.members, &settings.node.data) else {
             return Err(NoRecovery::Fixed);
         };
@@ -61,7 +67,8 @@ impl Recovery {
         }
         let survivor = Survivor::open(data, seen)?;
         let (group, address) = (settings.node.group.clone(), members.address.clone());
-        Ok(Self { survivor, group, address, seen, tls: settings.node.tls.clone() })
+        let tls = settings.node.tls.clone();
+        Ok(Self { survivor, group, address, seen, longest_ms, tls })
     }
 
     /// Refuse if other machines of the group answer.
@@ -82,14 +89,19 @@ impl Recovery {
     /// How long a node of the old group that does not run any more may have promised locks to its
     /// clients. The new group must not grant before [`wait_out`](fn@super::wait_out) has waited for
     /// the end of such a promise.
+    ///
+    /// The disk may be older than the newest lease of the group. So the longer lease of both
+    /// counts, that on the disk and that which the operator has named.
     pub fn lease(&self) -> Duration {
-        Duration::from_millis(self.survivor.record().longest_lease_ms().into())
+        let known = self.survivor.record().longest_lease_ms();
+        Duration::from_millis(known.max(self.longest_ms.unwrap_or_default()).into())
     }
 
     /// Do it, after the wait for [`Recovery::lease`]. Returns what there is to do then.
     pub fn perform(self) -> Result<String, NoRecovery> {
-        let Self { survivor, group, address, seen, tls: _ } = self;
+        let Self { survivor, group, address, seen, longest_ms, tls: _ } = self;
         let seen = seen.map(|seen| format!(" --view-at-least {seen}")).unwrap_or_default();
+        let lease = longest_ms.map(|lease| format!(" --lease {lease}ms")).unwrap_or_default();
         let (name, view) = (survivor.seat().name.clone(), survivor.next_view());
         let uid = rustix::process::geteuid().as_raw();
         let entry = AuditEntry {
@@ -97,7 +109,7 @@ impl Recovery {
             node: name.clone(),
             who: format!("uid {uid}"),
             from: "the data directory, while the node was stopped".to_owned(),
-            what: format!("recover --alone{seen}"),
+            what: format!("recover --alone{seen}{lease}"),
             result: "done".to_owned(),
             ..AuditEntry::default()
         };
@@ -135,14 +147,16 @@ impl fmt::Display for Recovery {
         writeln!(f, "- Changes that the group agreed on without {name} are lost.")?;
         writeln!(
             f,
-            "- Locks that are held are lost. Those of long leases stay closed for their whole \
-             time, or until `doorway break`."
+            "- Locks that are held are lost. Those of long leases or without end stay closed for \
+             their whole time, or until `doorway break`, if {name} knows of them. Those that the \
+             group agreed on without {name} are open at once: make sure that nobody uses them."
         )?;
         let lease = self.lease().as_secs_f64();
         writeln!(
             f,
-            "- It takes {lease} s, the longest lease of a node, and a little more, because clocks \
-             differ: until then clients may believe in their locks."
+            "- It takes {lease} s, the longest lease of a node that is known here, and a little \
+             more, because clocks differ: until then clients may believe in their locks. If the \
+             lease was made longer without {name}, stop here, and add --lease with that time."
         )?;
         write!(f, "- Views, and with them fences, jump from {view} to {next}.")
     }

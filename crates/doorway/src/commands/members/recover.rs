@@ -37,6 +37,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "VIEW", value_parser = whole(0..=u64::MAX))]
     view_at_least: Option<u64>,
 
+    /// Wait for this lease, from 2 seconds to 5 minutes, if it is longer than the longest one that
+    /// the machine knows. Give the longest lease that the group has had, in seconds or as 500ms or
+    /// 1m, if it was made longer while the machine was away
+    #[arg(long, value_name = "TIME", value_parser = super::lease)]
+    lease: Option<u32>,
+
     /// Recover the node with this configuration
     #[arg(long, value_name = "FILE", default_value = FILE)]
     config: PathBuf,
@@ -44,11 +50,12 @@ pub(super) struct Args {
 
 /// Say what it costs, ask, and do it.
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let Args { alone: _, yes, force, view_at_least, config } = args;
+    let Args { alone: _, yes, force, view_at_least, lease, config } = args;
     let settings = Settings::load(config, &Overrides::default());
     let settings = settings.map_err(|mistakes| Exit::new(exit::USAGE, mistakes.to_string()))?;
     let failed = |error: &dyn ToString| Exit::new(exit::USAGE, error.to_string());
-    let recovery = Recovery::prepare(&settings, *view_at_least).map_err(|error| failed(&error))?;
+    let recovery = Recovery::prepare(&settings, *view_at_least, *lease);
+    let recovery = recovery.map_err(|error| failed(&error))?;
     if !force {
         recovery.check_alone().map_err(|error| failed(&error))?;
     }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixStream};
+use std::time::{Duration, Instant};
 
 use doorway_protocol::{ClientInfo, Hello, MAGIC, MembersRequest, Opening, Request, VERSIONS, put};
 
@@ -92,7 +93,14 @@ fn one_survivor_goes_on_alone() {
     let costs = String::from_utf8(said.stdout).unwrap();
     assert_eq!(said.status.code(), Some(64), "{costs}");
     assert!(String::from_utf8_lossy(&said.stderr).contains("add --yes"));
-    for part in ["Stop b, c for good", "are lost", "Views, and with them fences, jump from"] {
+    for part in [
+        "Stop b, c for good",
+        "are lost",
+        "that the group agreed on without a are open at once",
+        "It takes 2 s, the longest lease of a node that is known here",
+        "made longer without a, stop here, and add --lease with that time",
+        "Views, and with them fences, jump from",
+    ] {
         assert!(costs.contains(part), "{costs}");
     }
     group.start(0);
@@ -107,8 +115,17 @@ fn one_survivor_goes_on_alone() {
     let said = group.mistake(0, &at_least(1 << 23), 64);
     assert!(said.contains("cannot be raised by 65536"), "{said}");
     assert!(group.mistake(0, &format!("{recover} --view-at-least x"), 64).contains("invalid"));
-    // Other machines have seen a higher view.
-    let said = group.answer(0, &format!("{} --yes", at_least(view + 100)));
+    for (lease, part) in [("1s", "2 seconds to 5 minutes"), ("6m", "2 seconds to 5 minutes")] {
+        assert!(group.mistake(0, &format!("{recover} --lease {lease}"), 64).contains(part));
+    }
+    // A lease that the machine knows is not made shorter.
+    let said = group.output(0, &format!("{recover} --lease 2s"));
+    assert!(String::from_utf8_lossy(&said.stdout).contains("It takes 2 s, "), "{said:?}");
+    // Other machines have seen a higher view, and had a longer lease.
+    let begin = Instant::now();
+    let said = group.answer(0, &format!("{} --lease 3s --yes", at_least(view + 100)));
+    assert!(said.contains("It takes 3 s, ") && said.contains("waiting for 3.3 s\n"), "{said}");
+    assert!(begin.elapsed() > Duration::from_secs(3), "{:?}", begin.elapsed());
     let next = view + 100 + STEP;
     assert!(said.contains(&format!("fences, jump from {view} to {next}.")), "{said}");
     assert!(said.contains(&format!("with a alone, at view {next}")), "{said}");
@@ -130,7 +147,11 @@ fn one_survivor_goes_on_alone() {
     group.lock(1, "x");
     let log = group.answer(1, "members log");
     assert!(
-        log.contains(": init: done\n") && log.contains(": recover --alone --view-at-least "),
+        log.contains(": init: done\n")
+            && log.contains(&format!(
+                ": recover --alone --view-at-least {} --lease 3000ms: done\n",
+                view + 100
+            )),
         "{log}"
     );
     assert!(
