@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use doorway_node::members::{BoxedFuture, Command};
+use doorway_node::members::{Answer, BoxedFuture, Command};
 use doorway_protocol::{AuditEntry, Code, Fence, MembersRequest, Name, Refusal};
 use doorway_sessions::principal::Principal;
 use doorway_sessions::refusals::refusal;
@@ -77,8 +77,8 @@ impl Service {
 }
 
 impl Members {
-    /// Note what an operator did. If the group does not agree on it, only the log of this node has
-    /// it.
+    /// Note what an operator did. If the group refuses, because this machine was removed, or does
+    /// not agree on it, only the log of this node has it.
     pub(super) async fn note(
         &self,
         operator: &Operator,
@@ -97,6 +97,9 @@ impl Members {
         let entry = AuditEntry { number: 0, at: now(), node, who, from, what, result };
         for _ in 0..ATTEMPTS {
             match self.store.put(Command::Note(entry.clone())).await {
+                Ok(Answer::Refused(why)) => {
+                    return tracing::warn!(?entry, "not in the audit log of the group: {why}");
+                }
                 Ok(_) => return,
                 Err(error) => tracing::warn!(?entry, "not in the audit log yet: {error}"),
             }

@@ -287,7 +287,8 @@ fn a_lock_without_end_outlives_its_machine() {
     group.lock(1, "x");
 }
 
-/// The machine of the client was removed while its node runs: the client can still release it.
+/// The machine of the client was removed while its node runs: the client can still release it. What
+/// an operator does there is not noted by the group.
 #[test]
 fn a_lock_without_end_is_released_at_a_removed_machine() {
     let (group, fence) = endless();
@@ -302,6 +303,14 @@ fn a_lock_without_end_is_released_at_a_removed_machine() {
     assert_eq!(said.status.code(), Some(123), "{said:?}");
     until("the lock is open", || !group.answer(0, "who x").contains("kept closed"));
     group.lock(0, "x");
+
+    assert_ne!(group.output(2, "break x --fence 1").status.code(), Some(0));
+    let log = group.place.file("c.log");
+    until("the log says that this is noted nowhere else", || {
+        let log = fs::read_to_string(&log).expect("a log");
+        log.contains("not in the audit log of the group")
+    });
+    assert!(!group.answer(0, "members log").contains("break x"));
 }
 
 /// The node is back before the group goes on without it: the lock is still held, and is released as
