@@ -414,7 +414,8 @@ pub(crate) fn votes(report: &MembersReport) -> String {
             let missing = missing.collect::<Vec<_>>().join(" or ");
             let start =
                 if missing.is_empty() { String::new() } else { format!("; start {missing}") };
-            format!("{counts}: no locks are granted{start}")
+            let since = report.no_quorum_ms.map(|lost| format!(" for {}", time(lost)));
+            format!("{counts}{}: no locks are granted{start}", since.unwrap_or_default())
         }
         Some(0) => format!("{counts}; one more loss stops all locks"),
         Some(1) => format!("{counts}; one more loss stops nothing"),
@@ -502,6 +503,16 @@ mod tests {
                 "1 of 1 vote; one more loss stops all locks",
             ]
         );
+    }
+
+    #[test]
+    fn the_votes_say_for_how_long_there_was_no_quorum() {
+        let lost = MembersReport { no_quorum_ms: Some(42_000), ..report(3, 1) };
+        let said = "1 of 3 votes for 42 s: no locks are granted; start n1 or n2";
+        assert_eq!(votes(&lost), said);
+        let mut out = Vec::new();
+        print(&mut out, &lost).unwrap();
+        assert!(String::from_utf8(out).unwrap().ends_with(&format!("{said}\n")));
     }
 
     #[test]
