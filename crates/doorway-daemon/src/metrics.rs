@@ -194,6 +194,8 @@ fn members(page: &mut MetricsWriter<'_>, report: &MembersReport) -> fmt::Result 
         page.gauge("members_votes_reachable", help, report.reachable.into())?;
         page.gauge("members_leader", "1 if this node leads the others, otherwise 0.", leads)?;
     }
+    let help = "The lease of the members, in seconds.";
+    page.seconds("members_lease_seconds", help, f64::from(report.lease_ms) / 1000.0)?;
     let help = "Seconds for which this node may grant locks without renewing its membership.";
     page.seconds("members_lease_left_seconds", help, report.lease_left_ms as f64 / 1000.0)
 }
