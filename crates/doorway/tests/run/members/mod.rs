@@ -5,6 +5,7 @@ mod etcd;
 mod fixed;
 pub(crate) mod group;
 mod operators;
+mod restarts;
 mod rules;
 mod upgrade;
 
