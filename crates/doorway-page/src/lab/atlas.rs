@@ -3,6 +3,10 @@
 //!
 //! A browser loads no modules from `file://`, but it accepts an import map of `data:` addresses. So
 //! each module becomes such an address, and the imports between them get names of the map.
+//!
+//! The file has the same promise as the page of the server: a policy in its head allows the scripts
+//! and the style that are written here, by their hashes, and no other inline code. It has to allow
+//! scripts from `data:` addresses, because the modules are such addresses.
 
 use std::fmt::Write as _;
 
@@ -28,31 +32,47 @@ pub(crate) fn html(story: &Story) -> Result<String, Problem> {
     }
     let sheet =
         |path: &str| String::from_utf8_lossy(&files::read(path).unwrap_or_default()).into_owned();
+    let colours = doorway_lab::diagram::page_colours();
+    let style = format!("\n{colours}{}{}", sheet("page.css"), sheet("screens.css"));
+    let map = json!({ "imports": imports }).to_string();
+    let start = "\nimport \"page/file.js\";\nimport \"page/main.js\";\n";
+    let policy = policy(&[&map, start], &style);
     let index = sheet("index.html");
     let mut page = String::new();
     for line in index.lines() {
-        if line.contains("picture.css") {
-            let colours = doorway_lab::diagram::page_colours();
-            let _ = writeln!(
-                page,
-                "<style>\n{colours}{}{}</style>",
-                sheet("page.css"),
-                sheet("screens.css")
-            );
-            let map = json!({ "imports": imports });
+        if line.contains("charset") {
+            let _ = writeln!(page, "{line}");
+            let name = "http-equiv=\"Content-Security-Policy\"";
+            let _ = writeln!(page, "<meta {name} content=\"{policy}\">");
+        } else if line.contains("picture.css") {
+            let _ = writeln!(page, "<style>{style}</style>");
             let _ = writeln!(page, "<script type=\"importmap\">{map}</script>");
         } else if line.contains("main.js") {
             // `<` cannot end the script early in this form.
             let data = data.replace('<', "\\u003c");
             let _ =
                 writeln!(page, "<script type=\"application/json\" id=\"atlas\">{data}</script>");
-            let start = "import \"page/file.js\";\nimport \"page/main.js\";";
-            let _ = writeln!(page, "<script type=\"module\">\n{start}\n</script>");
+            let _ = writeln!(page, "<script type=\"module\">{start}</script>");
         } else if !line.contains("rel=\"stylesheet\"") {
             let _ = writeln!(page, "{line}");
         }
     }
     Ok(page)
+}
+
+/// The content security policy of a file with these inline scripts and this style.
+fn policy(scripts: &[&str], style: &str) -> String {
+    let hash = |text: &str| {
+        let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        format!("'sha256-{}'", base64(hash.as_ref()))
+    };
+    let scripts: Vec<String> = scripts.iter().map(|script| hash(script)).collect();
+    format!(
+        "default-src 'none'; script-src {} data:; style-src {}; img-src data:; base-uri 'none'; \
+         form-action 'none'",
+        scripts.join(" "),
+        hash(style)
+    )
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -78,6 +98,17 @@ mod tests {
         for (plain, coded) in [("", ""), ("M", "TQ=="), ("Ma", "TWE="), ("Man", "TWFu")] {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
+    }
+
+    #[test]
+    fn the_policy_names_the_hash_of_each_script() {
+        let policy = policy(&["abc", ""], "");
+        // The hashes of "abc" and of nothing in FIPS 180-4, in base64.
+        let abc = "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='";
+        let nothing = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='";
+        let scripts = format!("script-src {abc} {nothing} data:;");
+        assert!(policy.contains(&scripts), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
     }
 
     #[test]

@@ -319,6 +319,18 @@ fn an_atlas_opens_from_a_file_and_tells_what_the_server_tells() {
     assert_eq!(stage.browser.wrong_in_any_theme("atlas"), [""; 0]);
     assert_eq!(stage.text("#alert"), "");
     assert_eq!(stage.browser.log(), [""; 0]);
+    // Code that somebody has put into the document does not run.
+    let title = stage.browser.run(
+        "const script = document.createElement('script'); \
+         script.textContent = 'document.title = \"owned\"'; document.body.append(script); \
+         document.body.insertAdjacentHTML('beforeend', \
+           '<img src=\"data:,\" onerror=\"document.title = `owned`\">'); \
+         await new Promise((done) => setTimeout(done, 300)); return document.title",
+    );
+    assert_ne!(title, "owned");
+    let refused = stage.browser.log();
+    let refused = refused.iter().filter(|it| it.contains("Content Security Policy")).count();
+    assert_eq!(refused, 2, "the script and the listener");
 }
 
 #[test]
