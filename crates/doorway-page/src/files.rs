@@ -30,6 +30,7 @@ pub const FILES: &[File] = files![
     "js/code.js",
     "js/compare.js",
     "js/dom.js",
+    "js/edges.js",
     "js/export.js",
     "js/file.js",
     "js/here.js",

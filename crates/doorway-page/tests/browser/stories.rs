@@ -222,7 +222,9 @@ fn messages_move_unless_the_reader_wants_no_motion() {
     stage.browser.moving();
     begin();
     let moved = stage.browser.run(step);
-    assert_eq!(moved, serde_json::json!([1, [[0, 250], [250, 250]]]), "first one, then the other");
+    // In the network and in the space-time diagram: what arrives, then what leaves.
+    let pace = [[0, 250], [250, 250], [0, 250], [250, 250]];
+    assert_eq!(moved, serde_json::json!([1, pace]), "first one, then the other");
     assert_eq!(stage.browser.wait("the end", places), still, "the places are the same");
     // One step back does not move anything, and steps that follow quickly leave no copies behind.
     stage.browser.run("doorwayLab.back(); doorwayLab.forward(); doorwayLab.back()");
@@ -621,6 +623,11 @@ fn a_counterexample_opens_at_its_violation() {
     assert!(stage.text(".sentence").contains("inside together"));
     let red = stage.browser.run("return document.querySelectorAll('.node.bad').length");
     assert_eq!(red, 2, "both nodes are red");
+    let rules = stage.text(".rules");
+    assert!(rules.contains("To give up: as in maekawa."), "{rules}");
+    assert_eq!(stage.text(".rules code"), "maekawa");
+    let bill = "3(K-1) to 6(K-1) = 0 to 12 messages per entry with quorums of K = 1 to 3 nodes";
+    assert!(stage.text(".cost").contains(bill), "{}", stage.text(".cost"));
     stage.browser.picture("violation-1366");
     assert_eq!(stage.browser.wrong_in_any_theme("violation"), [""; 0]);
 }

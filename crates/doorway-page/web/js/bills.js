@@ -1,6 +1,7 @@
 // What each request has cost, beside what the paper claims.
 
 import { h, many, put } from "./dom.js";
+import { edges } from "./edges.js";
 
 /** The newest requests that are shown. */
 const MOST = 6;
@@ -12,7 +13,8 @@ const number = (value) => (Number.isInteger(value) ? String(value) : value.toFix
 /** @param {import("./lab.js").Lab} lab */
 export function bills(lab) {
   const body = h("div", {});
-  const element = h("section.panel.cost", { "aria-label": "Bills", tabindex: 0 }, h("h2", {}, "Bills"), body);
+  const scroller = edges(h("div.tablebox", { tabindex: 0, role: "group", "aria-label": "Bills, scrollable" }, body));
+  const element = h("section.panel.cost", { "aria-label": "Bills" }, h("h2", {}, "Bills"), scroller);
   const draw = () => {
     const { story, at } = lab;
     element.hidden = !story || Boolean(story.frame.names);
@@ -25,7 +27,7 @@ export function bills(lab) {
     const mean = claim.per === "run";
     const bound = mean ? Infinity : claim.most ?? Infinity;
     put(body,
-      h("p", {}, "paper: ", h("strong", {}, `${claim.text} = ${value}`), ` messages per entry${mean ? ", on average over a run" : ""}`),
+      h("p", {}, "paper: ", h("strong", {}, `${claim.text} = ${value}`), ` messages per entry${sizes(story.frame.group)}${mean ? ", on average over a run" : ""}`),
       h("table", {}, h("thead", {}, h("tr", {}, HEAD.map(([text, title]) => h("th", { scope: "col", title }, text)))),
         h("tbody", {}, requests.slice(-MOST).reverse().map((it) => h("tr", {},
           h("th", { scope: "row" }, `${it.node}, no. ${it.request}`),
@@ -36,6 +38,15 @@ export function bills(lab) {
       requests.length > MOST ? h("p.quiet", {}, `and ${many(requests.length - MOST, "older request")}`) : null);
   };
   return { element, draw };
+}
+
+/** What K is in the formula of an algorithm with quorums. */
+function sizes({ claim, quorums }) {
+  if (!quorums.length || !/K/.test(claim.text)) return "";
+  // With the node itself, since it sends itself nothing.
+  const all = quorums.map((quorum, place) => 1 + quorum.filter((member) => member !== place + 1).length);
+  const [least, most] = [Math.min(...all), Math.max(...all)];
+  return ` with quorums of K = ${least === most ? "" : `${least} to `}${many(most, "node")}`;
 }
 
 /** The requests up to a step: their messages, and the entries of others while they waited. */

@@ -1,18 +1,21 @@
 // The paper's rules with the ones that just ran, and the lines of the shipped code that acted.
 
 import { h, put } from "./dom.js";
+import { edges } from "./edges.js";
 
 /** @param {import("./lab.js").Lab} lab */
 export function rules(lab) {
-  const list = h("ol.rules", {});
-  const element = h("section.panel.law", { "aria-label": "Rules", tabindex: 0 }, h("h2", {}, "Rules"), list);
+  const list = edges(h("ol.rules", { tabindex: 0, "aria-label": "Rules, scrollable" }));
+  const element = h("section.panel.law", { "aria-label": "Rules" }, h("h2", {}, "Rules"), list);
+  // Names of algorithms stand between backquotes.
+  const text = (rule) => rule.text.split("\x60").map((part, place) => (place % 2 ? h("code", {}, part) : part));
   let shown = null;
   const draw = () => {
     const algorithm = lab.algorithm;
     element.hidden = !algorithm;
     if (!algorithm) return;
     if (shown !== algorithm) {
-      put(list, algorithm.rules.map((rule) => h("li", { value: rule.number }, rule.text)));
+      put(list, algorithm.rules.map((rule) => h("li", { value: rule.number }, text(rule))));
       shown = algorithm;
     }
     const ran = new Set(lab.story.steps[lab.at - 1]?.rules ?? []);
@@ -24,8 +27,8 @@ export function rules(lab) {
     }
     const now = list.querySelector(".ran");
     if (now) {
-      const [top, height] = [now.offsetTop, element.clientHeight];
-      if (top < element.scrollTop || top + now.offsetHeight > element.scrollTop + height) element.scrollTop = top - 30;
+      const [top, height] = [now.offsetTop, list.clientHeight];
+      if (top < list.scrollTop || top + now.offsetHeight > list.scrollTop + height) list.scrollTop = top;
     }
   };
   return { element, draw };

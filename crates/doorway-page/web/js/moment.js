@@ -24,5 +24,7 @@ export function moment(lab, player) {
     h("div.column.middle", {}, net.element, time.element, knows.element),
     h("div.column.right", {}, law.element, source.element, cost.element));
   element.leave = ask.stop;
+  // The panels beside them may grow after these two were drawn, and take the place of what has just run.
+  for (const { element: panel, draw } of [law, source]) new ResizeObserver(draw).observe(panel);
   return { element, draws: [...panels.map((panel) => panel.draw), transport(lab, player)], next, ask, ways };
 }

@@ -2,11 +2,12 @@
 // changed are marked.
 
 import { h, put } from "./dom.js";
+import { edges } from "./edges.js";
 
 /** @param {import("./lab.js").Lab} lab */
 export function table(lab) {
   const body = h("table", {});
-  const scroller = h("div.tablebox", { tabindex: 0, "aria-label": "State of the nodes, scrollable" }, body);
+  const scroller = edges(h("div.tablebox", { tabindex: 0, "aria-label": "State of the nodes, scrollable" }, body));
   const element = h("section.panel.knows", { "aria-label": "What each node knows" },
     h("h2", {}, "What each node knows"), scroller);
   let shown = null;
