@@ -61,6 +61,7 @@ pub const FILES: &[File] = files![
     "js/transport.js",
     "js/url.js",
     "js/verdict.js",
+    "js/waits.js",
 ];
 
 /// The files of the live page among them.

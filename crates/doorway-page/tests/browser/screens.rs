@@ -173,6 +173,18 @@ fn quorums_stand_as_they_were_constructed() {
          return [...document.querySelectorAll('.node.quorum')].map((it) => Number(it.id.slice(5)))",
     );
     assert_eq!(lit.as_array().unwrap().len(), 3, "{lit}");
+    // So does the focus, which stays when the network is drawn again.
+    stage.browser.run(
+        "document.getElementById('node-1').dispatchEvent(new PointerEvent('pointerleave')); \
+         document.getElementById('node-2').focus(); doorwayLab.show(0)",
+    );
+    let lit = stage.browser.run(
+        "return [document.activeElement.id, document.activeElement.getAttribute('aria-label'), \
+         document.querySelectorAll('.node.quorum').length]",
+    );
+    assert_eq!(lit[0], "node-2", "{lit}");
+    assert!(lit[1].as_str().unwrap().starts_with("node 2, outside, quorum: "), "{lit}");
+    assert_eq!(lit[2], 3, "{lit}");
     let count = || stage.browser.run("return document.querySelectorAll('.network .link').length");
     assert_eq!((plane.len(), count()), (7, 7.into()), "seven points on seven lines");
     for ring in ["suzuki-kasami+n=5+topology=ring", "le-lann+n=5", "ricart-agrawala-ring+n=5"] {

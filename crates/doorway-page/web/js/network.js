@@ -1,6 +1,7 @@
 // The network: nodes, their phases and the messages under way. Above twelve nodes, a matrix.
 
 import { arrange, links, radius } from "./arrange.js";
+import { arrows } from "./waits.js";
 import { h, put, s, still } from "./dom.js";
 import { matrix } from "./matrix.js";
 import { arrangePills, drawPills } from "./pills.js";
@@ -10,7 +11,8 @@ const MOST = 12;
 
 /** @param {import("./lab.js").Lab} lab */
 export function network(lab) {
-  const picture = s("svg.network", { role: "img" });
+  // A group, since its nodes can have the focus.
+  const picture = s("svg.network", { role: "group" });
   const element = h("section.panel.net", { "aria-label": "Network" }, h("h2", {}, "Network"), picture);
   /** @type {import("./pills.js").Pill[]} */
   let before = [];
@@ -25,12 +27,14 @@ export function network(lab) {
     const names = inside.map(([, node]) => story.name(node)).join(", ") || "no node";
     const flights = story.underWay(at);
     picture.setAttribute("aria-label", `${story.n} nodes; inside: ${names}; under way: ${flights.length}`);
+    const focused = picture.contains(document.activeElement) ? document.activeElement.id : "";
     if (story.n > MOST) return put(picture, matrix(lab, flights, width, height));
     const places = arrange(story, width, height);
     const pills = arrangePills(flights, places, width, height, document.body.classList.contains("present"));
     const [tails, marks] = drawPills(lab, pills, places);
-    put(picture, links(story, places, width, height), tails, waits(story, at, places), bodies(lab, places), marks);
-    if (moved === 1 && !still()) animate(picture, lab, before, pills, places);
+    put(picture, links(story, places, width, height), tails, arrows(story, at, places, [width, height]), bodies(lab, places), marks);
+    if (focused) document.getElementById(focused)?.focus();
+    if (moved === 1 && !lab.asked && !still()) animate(picture, lab, before, pills, places);
     before = pills;
     return undefined;
   };
@@ -48,12 +52,14 @@ function bodies(lab, places) {
     const node = index + 1;
     const [x, y] = places[node];
     const label = `${story.name(node)}, ${state.phase}${state.shared ? ", shared" : ""}`;
-    const light = (on) => (quorums[index] ?? []).forEach((member) =>
-      document.getElementById(`node-${member}`)?.classList.toggle("quorum", on));
+    const quorum = quorums[index] ?? [];
+    const light = (on) => quorum.forEach((member) => document.getElementById(`node-${member}`)?.classList.toggle("quorum", on));
     const short = story.name(node).replace(/^node (?=\d+$)/, "").slice(0, 6);
     return s(`g.node.${state.phase}${state.held > 0 ? ".holds" : ""}${bad.has(node) ? ".bad" : ""}`, {
       id: `node-${node}`, transform: `translate(${x} ${y})`,
       onpointerenter: () => light(true), onpointerleave: () => light(false),
+      onfocus: () => light(true), onblur: () => light(false),
+      role: "img", "aria-label": label + (quorum.length ? `, quorum: ${quorum.join(", ")}` : ""), tabindex: quorum.length ? 0 : null,
     },
       s("title", {}, label),
       node === actor ? s("circle.glow", { r: round + 5 }) : null,
@@ -63,26 +69,6 @@ function bodies(lab, places) {
       s("text", { "text-anchor": "middle", dy: "0.35em" }, short),
       state.held > 1 ? s("text.held", { "text-anchor": "middle", y: round + 14 }, `×${state.held}`) : null);
   });
-}
-
-/** Of a deadlock: an arrow from each node that waits to each node whose answer it misses. */
-function waits(story, at, places) {
-  const all = story.violation(at)?.waits ?? [];
-  const round = radius(places) + 3;
-  return [
-    all.length ? s("defs", {}, s("marker", {
-      id: "waits-for", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 12, markerHeight: 12, orient: "auto", markerUnits: "userSpaceOnUse",
-    }, s("path.wanted", { d: "M0 0L10 5L0 10z" }))) : null,
-    all.flatMap(({ node, on }) => on.map((other) => {
-      const [[a, b], [c, d]] = [places[node], places[other]];
-      const long = Math.hypot(c - a, d - b) || 1;
-      // Two nodes that wait for each other have an arrow each, side by side.
-      const [along, across] = [[(c - a) / long, (d - b) / long], [(b - d) / long, (c - a) / long]];
-      const point = (x, y, share) => `${x + share * round * along[0] + 6 * across[0]} ${y + share * round * along[1] + 6 * across[1]}`;
-      return s("path.waits", { d: `M${point(a, b, 1)}L${point(c, d, -1)}`, "marker-end": "url(#waits-for)" },
-        s("title", {}, `${story.name(node)} waits for an answer from ${story.name(other)}`));
-    })),
-  ];
 }
 
 /** The message that was taken arrives, then the new ones leave: 250 ms each. */
