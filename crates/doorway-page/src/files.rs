@@ -57,6 +57,7 @@ pub const FILES: &[File] = files![
     "js/table.js",
     "js/tell.js",
     "js/threads.js",
+    "js/timeline.js",
     "js/token.js",
     "js/transport.js",
     "js/url.js",

@@ -38,6 +38,7 @@ fn the_lecture_of_the_documentation_can_be_given() {
     let circle = "Node 2 waits for an answer from 1. They wait in a circle: 1 → 2 → 1.";
     assert!(stage.text(".why").contains(circle), "{}", stage.text(".why"));
     stage.browser.picture("lecture-1024");
+    assert_eq!(stage.browser.facts("the deadlock, presented"), [""; 0]);
     // 2. The class chooses.
     stage.browser.press(&["Home"]);
     stage.until(0);

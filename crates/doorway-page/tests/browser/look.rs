@@ -14,12 +14,15 @@ const FACTS: &str = "
   const wide = document.documentElement.clientWidth;
   const over = document.documentElement.scrollWidth - wide;
   if (over > 1) wrong.push(`the page is ${over} px wider than its window`);
+  // A class reads from far away.
+  const least = document.body.matches('.present') ? 16 : 12;
   for (const element of document.querySelectorAll('main *, header *, footer *')) {
     const box = element.getBoundingClientRect();
     if (!box.width || !box.height) continue;
     const own = [...element.childNodes].some((it) => it.nodeType === 3 && it.data.trim());
     const size = parseFloat(getComputedStyle(element).fontSize);
-    if (own && size < 12) wrong.push(`${element.tagName}.${element.className}: ${size} px`);
+    const small = own && size < least - 0.1;
+    if (small) wrong.push(`${element.tagName}.${element.className}: ${size} px`);
   }
   const panels = [...document.querySelectorAll('.panel, #main > section, header, footer')]
     .filter((it) => it.offsetHeight && getComputedStyle(it).position !== 'sticky');
@@ -69,6 +72,34 @@ const FACTS: &str = "
         frame.top - box.top, box.bottom - frame.bottom);
       if (box.width && out > 1.5) wrong.push(`${part.textContent} sticks out by ${out.toFixed(1)}`);
     }
+  }
+  for (const hit of document.querySelectorAll('.code .hit, .rules .ran')) {
+    const scroller = hit.closest('ol');
+    // Of several lines that are far from each other, the first one is shown.
+    if (!scroller.offsetHeight || hit !== scroller.querySelector('.hit, .ran')) continue;
+    const [line, frame] = [hit, scroller].map((it) => it.getBoundingClientRect());
+    const end = Math.min(line.bottom, line.top + frame.height);
+    const out = Math.max(frame.top - line.top, end - frame.bottom);
+    if (out > 1) wrong.push(`${hit.textContent.trim()} is cut off by ${out.toFixed(1)}`);
+  }
+  for (const arrow of document.querySelectorAll('svg.network .waits')) {
+    const matrix = arrow.getScreenCTM();
+    const long = arrow.getTotalLength();
+    const points = Array.from({ length: 50 }, (_, point) =>
+      arrow.getPointAtLength((long * point) / 49).matrixTransform(matrix));
+    for (const node of document.querySelectorAll('svg.network .node')) {
+      if (arrow.dataset.ends.split(' ').includes(node.id.slice(5))) continue;
+      const box = node.querySelector('.body').getBoundingClientRect();
+      const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+      const near = Math.min(...points.map((it) => Math.hypot(it.x - x, it.y - y)));
+      if (near < box.width / 2 + 2) wrong.push(`an arrow passes behind ${node.id}`);
+    }
+  }
+  const veil = document.querySelector('.spacetime .future');
+  for (const stub of document.querySelectorAll('.spacetime .stub')) {
+    const [begin, now] = [stub, veil].map((it) => it.getBoundingClientRect().left);
+    const below = stub.compareDocumentPosition(veil) & Node.DOCUMENT_POSITION_FOLLOWING;
+    if (begin < now && below) wrong.push('a message under way lies under the veil of the future');
   }
   apart('two names of lanes', boxes_of(document, '.lanes span'));
   for (const table of document.querySelectorAll('.panel table')) {

@@ -28,6 +28,8 @@ function circle(n, width, height) {
   // Many nodes have many messages between them, so they take the whole width.
   const [rx, ry] = [Math.min(x - 40, y * (n > 4 ? 3 : 1.7)), y - AIR];
   if (n === 1) return [, [x, y]];
+  // Side by side: a picture is wider than it is tall.
+  if (n === 2) return [, [Math.max(AIR, x - 0.75 * rx), y], [Math.min(width - AIR, x + 0.75 * rx), y]];
   // Equal ways along the ellipse, since equal angles would crowd its ends.
   const turn = (share) => [x + rx * Math.sin(2 * Math.PI * share), y - ry * Math.cos(2 * Math.PI * share)];
   const points = Array.from({ length: 721 }, (_, point) => turn(point / 720));

@@ -1,6 +1,7 @@
 // Compare: algorithms side by side. The rows arrive one by one.
 
 import { h, put, s } from "./dom.js";
+import { edges } from "./edges.js";
 import { save } from "./export.js";
 
 /** The link to the run behind one point of a curve. */
@@ -24,7 +25,7 @@ const short = (value) => (value === null || value === undefined ? "" : Number(va
 
 /** @param {import("./lab.js").Lab} lab @param {any} home */
 export function comparison(lab, home) {
-  const names = h("select", { multiple: true, size: 8, "aria-label": "Algorithms" },
+  const names = h("select", { multiple: true, size: 10, "aria-label": "Algorithms" },
     [...lab.catalogue.values()].filter((it) => !it.refuted).map((it, index) => h("option", { value: it.name, selected: index < 3 }, it.name)));
   const sweep = h("select", { "aria-label": "What changes" }, [["n", "nodes"], ["load", "load"], ["delay", "delay"]].map(([value, label]) => h("option", { value }, label)));
   const seed = h("input", { type: "number", min: 0, value: 1, "aria-label": "Seed" });
@@ -77,9 +78,10 @@ export function comparison(lab, home) {
   };
   const element = h("div.compare", {}, h("h1", {}, "Compare"),
     h("form.plan", { onsubmit: submit },
-      h("label", {}, "algorithms", names), h("label", {}, "sweep ", sweep), h("label", {}, "points ", points), h("label", {}, "seed ", seed), measure),
-    status, h("p", {}, command), picture,
-    h("div.tablebox", { tabindex: 0, "aria-label": "Measurements, scrollable" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((it) => h("th", { scope: "col" }, it)))), rows)));
+      h("label", {}, "algorithms", names),
+      h("div.fields", {}, h("label", {}, "sweep ", sweep), h("label", {}, "points ", points), h("label", {}, "seed ", seed), measure, status)),
+    h("div.result", {}, h("p", {}, command), picture),
+    edges(h("div.tablebox", { tabindex: 0, role: "group", "aria-label": "Measurements, scrollable" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((it) => h("th", { scope: "col" }, it)))), rows))));
   // The work takes one of the few places for jobs at the server.
   element.leave = () => running?.abort();
   return element;

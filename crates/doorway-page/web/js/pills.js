@@ -18,7 +18,7 @@ const BESIDE = [0, 12, -12, 24, -24, 36, -36];
  * @property {number} dot  the radius of a dot, if there is no room for the labels; else 0
  */
 
-const size = (label, large) => (large ? [9.4 * label.length + 18, 26] : [7.4 * label.length + 14, 20]);
+const size = (label, large) => (large ? [10.2 * label.length + 18, 28] : [7.4 * label.length + 14, 20]);
 /** The radius of a dot; where there are many, they are smaller. */
 const dotOf = (count) => (count > 60 ? 3 : 5);
 /** Air around a pill. */

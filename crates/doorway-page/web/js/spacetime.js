@@ -1,14 +1,11 @@
 // The space-time diagram: a lane for each node, time to the right. Only what is near the window is
 // in the document, in tiles of 32 steps, so a long story scrolls like a short one.
 
-import { h, put, s } from "./dom.js";
+import { h, put, s, still } from "./dom.js";
 import { overview } from "./overview.js";
-import { kindOf } from "./story.js";
+import { flights, marks, scale, stays, x } from "./timeline.js";
 
 const TILE = 32;
-const STEP = 24;
-const LEFT = 18;
-const x = (step) => LEFT + step * STEP;
 
 /** @param {import("./lab.js").Lab} lab */
 export function spacetime(lab) {
@@ -16,8 +13,10 @@ export function spacetime(lab) {
   const shapes = s("g", {});
   const lanes = s("g", {});
   const future = s("rect.future", { y: 0 });
+  // Messages that are under way at this moment lie above the veil of the future.
+  const open = s("g", {});
   const now = s("path.now", {});
-  const picture = s("svg.spacetime", { role: "img" }, arrowHeads(), lanes, shapes, future, now);
+  const picture = s("svg.spacetime", { role: "img" }, arrowHeads(), lanes, shapes, future, open, now);
   const scroller = h("div.scroller", { tabindex: 0, "aria-label": "Space-time diagram, scrollable" }, picture);
   const whole = overview(lab);
   const element = h("section.panel.time", { "aria-label": "Space-time", tabindex: 0 },
@@ -27,11 +26,15 @@ export function spacetime(lab) {
   let tiles = [];
   let shown = new Map();
 
-  const gap = () => (lab.story.n <= 4 ? 36 : lab.story.n <= 5 ? 30 : lab.story.n <= 12 ? 22 : 18);
-  const y = (node) => 16 + (node - 1) * gap();
+  const large = () => document.body.classList.contains("present");
+  /** The pixels between two lanes: the first of these rows that has room for all nodes. */
+  const gap = () => (large() ? [[2, 100], [3, 80], [4, 60], [5, 48], [7, 36], [100, 26]] : [[4, 36], [5, 30], [12, 22], [100, 18]])
+    .find(([most]) => lab.story.n <= most)[1];
+  const y = (node) => (large() ? 24 : 16) + (node - 1) * gap();
 
   function rebuild() {
     const { story } = lab;
+    [scale.step, scale.half] = large() ? [40, 9] : [24, 6];
     const items = [...stays(story), ...flights(story), ...marks(story)];
     tiles = Array.from({ length: Math.ceil((story.steps.length + 2) / TILE) + 1 }, () => []);
     for (const item of items) {
@@ -48,7 +51,7 @@ export function spacetime(lab) {
     put(lanes, nodes.map((node) => s("path.lane", { d: `M0 ${y(node)}H${width}` })));
     put(names, h("div", { class: "lanebox" }, nodes.map((node) => {
       const label = h("span", {}, story.name(node));
-      label.style.top = `${y(node) - 9}px`;
+      label.style.top = `${y(node)}px`;
       return label;
     })));
     names.firstChild.style.height = `${height}px`;
@@ -56,8 +59,8 @@ export function spacetime(lab) {
 
   function window_() {
     if (!lab.story) return;
-    const from = Math.floor((scroller.scrollLeft - LEFT) / STEP / TILE);
-    const to = Math.floor((scroller.scrollLeft + scroller.clientWidth) / STEP / TILE) + 1;
+    const from = Math.floor((scroller.scrollLeft - scale.left) / scale.step / TILE);
+    const to = Math.floor((scroller.scrollLeft + scroller.clientWidth) / scale.step / TILE) + 1;
     // Most scrolling stays within the tiles that are drawn already.
     if (window_.drawn?.tiles === tiles && window_.drawn.from === from && window_.drawn.to === to
       && window_.drawn.cone === lab.coneSet) return;
@@ -79,16 +82,38 @@ export function spacetime(lab) {
       shown.set(item, node);
     }
     for (const [item, node] of shown) node.classList.toggle("dim", lab.coneSet ? !item.in(lab.coneSet) : false);
+    lift();
   }
 
-  const draw = () => {
+  /** Put the messages that have been sent and have not ended above the veil. */
+  function lift() {
+    for (const [item, node] of shown) {
+      if (!item.open) continue;
+      const layer = item.from <= lab.at ? open : shapes;
+      if (node.parentNode !== layer) layer.append(node);
+    }
+  }
+
+  /** The arrow of a message that was just taken, and then the messages that were just sent, grow at the pace of the network. */
+  function grow() {
+    for (const [item, node] of shown) {
+      const arrives = item.arrow && item.to === lab.at;
+      if (!arrives && !(item.open && item.from === lab.at)) continue;
+      const whole = [-12, -12, -12, -12].map((side) => `${side}px`);
+      const none = whole.with(1, "100%");
+      node.animate([none, whole].map((sides) => ({ clipPath: `inset(${sides.join(" ")})` })),
+        { duration: 250, delay: arrives ? 0 : 250, fill: "backwards", easing: "ease-in-out" });
+    }
+  }
+
+  const draw = (moved) => {
     const { story, at } = lab;
     if (!story) return;
     lab.coneSet = lab.cone ? story.cone(at) : null;
     const { round, steps } = story;
-    if (drawn.story !== story || drawn.length !== steps.length || drawn.round !== round) {
+    if (drawn.story !== story || drawn.length !== steps.length || drawn.round !== round || drawn.large !== large()) {
       rebuild();
-      drawn = { story, length: steps.length, round };
+      drawn = { story, length: steps.length, round, large: large() };
     }
     whole.draw();
     const height = y(story.n) + 20;
@@ -99,13 +124,15 @@ export function spacetime(lab) {
     const [left, wide] = [scroller.scrollLeft, scroller.clientWidth];
     if (x(at) < left + 60 || x(at) > left + wide - 60) scroller.scrollLeft = x(at) - wide * 0.7;
     window_();
+    lift();
+    if (moved === 1 && !lab.asked && !still()) grow();
   };
   scroller.addEventListener("scroll", window_, { passive: true });
   new ResizeObserver(() => { window_(); if (lab.story) whole.draw(); }).observe(scroller);
   picture.addEventListener("click", (event) => {
     const place = event.clientX - picture.getBoundingClientRect().left;
     lab.pause();
-    lab.show(Math.round((place - LEFT) / STEP));
+    lab.show(Math.round((place - scale.left) / scale.step));
   });
   picture.addEventListener("pointerover", (event) => {
     const item = [...shown].find(([, node]) => node === event.target)?.[0];
@@ -123,98 +150,4 @@ function arrowHeads() {
     id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)",
   }, s("path.hatch", { d: "M0 0V5" }));
   return s("defs", {}, heads, hatch);
-}
-
-/** When each node waited and was inside. */
-function stays(story) {
-  const found = [];
-  const end = story.steps.length;
-  for (let node = 1; node <= story.n; node += 1) {
-    let [since, state] = [0, story.frame.base[node - 1]];
-    const close = (to) => {
-      const [from, { phase, held, shared }] = [since, state];
-      if (phase === "outside" && !held) return;
-      const kind = held > 0 ? (shared ? "shared" : "inside") : phase;
-      found.push({
-        from, to, tip: `${story.name(node)} ${phase}, steps ${from} to ${to}`, in: () => true,
-        draw: (y) => (phase === "crashed"
-          ? s("path.crashed", { d: `M${x(from)} ${y(node)}H${x(to)}` })
-          : s(`rect.stay.${kind}`, { x: x(from), y: y(node) - 6, width: Math.max(2, x(to) - x(from)), height: 12, rx: 2 })),
-      });
-      if (held > 0 && phase === "waiting") {
-        // It has a permit and waits for one more: a strip across the solid bar.
-        const strip = (name) => found.push({
-          from, to, tip: `${story.name(node)} inside and waiting, steps ${from} to ${to}`, in: () => true,
-          draw: (y) => s(name, { x: x(from), y: y(node) - 2, width: Math.max(2, x(to) - x(from)), height: 4 }),
-        });
-        strip("rect.knock");
-        strip("rect.stay.waiting");
-      }
-    };
-    for (const act of story.acts[node - 1]) {
-      const next = story.steps[act - 1].state;
-      if (next.phase === state.phase && next.held === state.held) continue;
-      close(act);
-      [since, state] = [act, next];
-    }
-    close(Math.max(end, since) + 1);
-  }
-  return found;
-}
-
-/** Every message: an arrow, a stub while it is under way or if it is never received, a cross where it was lost. */
-function flights(story) {
-  const found = [];
-  const end = story.steps.length;
-  for (const flight of story.flights.values()) {
-    const kind = kindOf(flight.text);
-    const colour = story.frame.colours[kind] ?? 6;
-    const tip = `${flight.text} from ${story.name(flight.from)} to ${story.name(flight.to)}`;
-    const known = (cone) => flight.arrived.some((step) => cone.has(step));
-    const item = (to, draw) => found.push({ from: flight.sent, to, tip, in: known, draw });
-    const dash = colour >= 7 ? ".dashed" : "";
-    for (const arrived of flight.arrived) {
-      item(arrived, (y) => s(`path.arrow.k${colour % 7}${dash}`, {
-        d: `M${x(flight.sent)} ${y(flight.from)}L${x(arrived)} ${y(flight.to)}`,
-        "marker-end": `url(#head-${colour % 7})`,
-      }));
-    }
-    if (flight.lost !== null) {
-      item(flight.lost, (y) => {
-        const [a, b] = [x(flight.lost), y(flight.from) + (y(flight.to) - y(flight.from)) * 0.7];
-        return s(`path.lost.k${colour % 7}`, {
-          d: `M${x(flight.sent)} ${y(flight.from)}L${a} ${b}m-5 -5l10 10m0 -10l-10 10`,
-        });
-      });
-    } else if (flight.ended === null || !flight.arrived.length) {
-      const to = Math.min(flight.sent + 2, end + 1);
-      item(to, (y) => s(`path.stub.k${colour % 7}`, {
-        d: `M${x(flight.sent)} ${y(flight.from)}l${STEP * 1.2} ${(y(flight.to) - y(flight.from)) * 0.3}`,
-      }));
-    }
-  }
-  return found;
-}
-
-/** Violations, crashes, and the loop of a node that starves. */
-function marks(story) {
-  const loops = story.round ? [loop(story.round)] : [];
-  return loops.concat(story.steps.flatMap((step, index) => {
-    const at = index + 1;
-    const mark = (tip, draw) => ({ from: at, to: at, tip, in: () => true, draw });
-    if (step.violation) return [mark(step.violation.text, (y) => s("path.alarm", { d: `M${x(at)} 2V${y(story.n) + 12}` }))];
-    if (step.do.startsWith("c")) {
-      return [mark(`${story.name(step.node)} crashes`, (y) => s("path.cross", { d: `M${x(at) - 6} ${y(step.node) - 6}l12 12m0 -12l-12 12` }))];
-    }
-    return [];
-  }));
-}
-
-/** Steps that can be repeated for ever: an arrow from the last of them back to the first. */
-function loop([from, to]) {
-  const [a, b] = [x(from), x(to)];
-  return {
-    from, to, tip: `steps ${from + 1} to ${to} can be repeated for ever`, in: () => true,
-    draw: (y) => s("path.loop", { d: `M${b} ${y(1) - 4}V5H${a}V${y(1) - 4}m-4 -5l4 6l4 -6` }),
-  };
 }
