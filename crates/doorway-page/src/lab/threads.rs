@@ -153,16 +153,20 @@ fn moment(moment: &Moment) -> Value {
     let turns = turns
         .map(|(turn, what)| json!({ "do": word(*turn), "process": turn.process, "text": what }));
     // As text: a register may hold more than the numbers of a browser can tell apart.
-    let registers = moment.registers.iter();
-    let registers = registers.map(|(name, value)| (name, value.to_string())).collect::<Vec<_>>();
+    let texts = |values: &[(String, usize)]| {
+        values.iter().map(|(name, value)| json!([name, value.to_string()])).collect::<Vec<_>>()
+    };
+    let buffers: Vec<_> = moment.buffers.iter().map(|writes| texts(writes)).collect();
     let line = moment.line.as_ref();
     json!({
         "places": places.collect::<Vec<_>>(),
-        "registers": registers,
+        "registers": texts(&moment.registers),
+        "buffers": buffers,
         "turns": turns.collect::<Vec<_>>(),
         "right": moment.right,
         "process": line.map(|line| line.process),
         "line": line.map(ToString::to_string),
+        "memory": line.is_some_and(Line::is_of_memory),
     })
 }
 

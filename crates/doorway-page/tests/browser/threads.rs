@@ -40,6 +40,8 @@ fn every_algorithm_between_threads_takes_ten_steps() {
                  .startsWith('Step {step}: ')"
             );
             stage.browser.wait(name, &taken);
+            let marked = "return document.querySelectorAll('.threads .hit').length";
+            assert_ne!(stage.browser.run(marked), 0, "{name}, {words}: the code that ran");
         }
         let rules = Rules { bound: entry.info.bound, ..Rules::default() };
         let moments = check::tell(name, n, &rules, &turns(&words)).unwrap();
@@ -64,6 +66,71 @@ fn every_algorithm_between_threads_takes_ten_steps() {
 /// The places in the table of the processes: the second column.
 fn stage_places(rows: &serde_json::Value) -> Vec<&serde_json::Value> {
     rows.as_array().expect("rows").iter().map(|row| &row[1]).collect()
+}
+
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_way_that_was_left_is_kept_and_the_player_goes_along_it() {
+    let stage = Stage::new(Look::DESK, First::Shelf);
+    stage.visit("#/threads?name=peterson&n=2&buffers=1&drop=ab");
+    let wait = |what: &str, script: &str| stage.browser.wait(what, &format!("return {script}"));
+    let step = |at: u32, of: u32| {
+        let count = format!("{at} of {of}");
+        let shown = "document.querySelector('.threads .count').innerText";
+        wait(&count, &format!("{shown} === '{count}'"));
+    };
+    step(0, 0);
+    // Three presses that follow each other quickly are three steps.
+    stage.browser.press(&["1", "1", "1"]);
+    step(3, 3);
+    let first = stage.text(".schedule");
+    assert_eq!(stage.text(".threads .ways .choice"), "", "no other way yet");
+    stage.browser.press(&["Home"]);
+    step(0, 3);
+    stage.browser.press(&["ArrowRight"]);
+    step(1, 3);
+    // Only another step than the one that was taken before begins a branch.
+    stage.browser.press(&["1"]);
+    step(2, 3);
+    stage.browser.press(&["ArrowLeft"]);
+    step(1, 3);
+    stage.browser.press(&["2"]);
+    step(2, 2);
+    assert!(stage.text(".schedule").contains("P0 flag[0] := 1 reaches memory"));
+    assert!(stage.text(".threads .ways").contains("after step 1: P0 turn := 1"));
+    // Memory acted: no code ran, and the places of both processes are marked lightly.
+    let marked = "return ['.hit', '.acted'].map((it) => document.querySelectorAll(it).length > 0)";
+    assert_eq!(stage.browser.run(marked), serde_json::json!([false, true]));
+    stage.browser.run("document.querySelector('.threads .ways button').click()");
+    step(2, 3);
+    assert_eq!(stage.text(".schedule"), first, "the first way is back");
+    let buffers = "return [...document.querySelectorAll('.threads tbody')].at(-1).innerText";
+    assert_eq!(stage.browser.run(buffers), "P0\tflag[0] := 1, turn := 1\nP1\tempty");
+    // The code that ran is marked strongly, and the place of the other process lightly.
+    let strong = stage
+        .browser
+        .run("return [...document.querySelectorAll('.hit')].map((it) => it.innerText).join(' ')");
+    assert!(strong.as_str().is_some_and(|it| it.contains("At::GiveTurn => {")), "{strong}");
+    let light = "return [...document.querySelectorAll('.acted:not(.hit)')][0].innerText";
+    let light = stage.browser.run(light);
+    assert!(light.as_str().is_some_and(|it| it.contains("At::Outside => {")), "{light}");
+    stage.browser.picture("threads-branch-1366");
+    assert_eq!(stage.browser.wrong_with("threads with a branch"), [""; 0]);
+    // The space bar plays to the end, and from the beginning once more.
+    stage.browser.press(&["End", " "]);
+    step(1, 3);
+    step(3, 3);
+    let playing = "document.querySelector('[aria-label=Pause]')";
+    wait("it has stopped", &format!("!{playing}"));
+    stage.browser.press(&["u"]);
+    wait("the link", "document.querySelector('dialog .address')");
+    let link = stage.text(".address");
+    stage.browser.press(&["Escape"]);
+    stage.visit("#/");
+    stage.visit(&link[link.find('#').expect("a fragment")..]);
+    step(3, 3);
+    assert_eq!(stage.text(".schedule"), first, "the link opens the same moment");
+    assert_eq!(stage.browser.log(), [""; 0]);
 }
 
 #[test]

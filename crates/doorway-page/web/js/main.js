@@ -27,7 +27,7 @@ function dialog(...content) {
 }
 
 async function copyLink() {
-  const address = new URL(await lab.address(), location.href).href;
+  const address = new URL(await (room ?? lab).address(), location.href).href;
   try {
     await navigator.clipboard.writeText(address);
     linked("The link is copied", address);
@@ -178,7 +178,7 @@ async function route() {
   } else if (kind === "compare") {
     show("compare", (await import("./compare.js")).comparison(lab, home));
   } else if (link.screen === "threads") {
-    room = (await import("./threads.js")).threads(home, link.rest, alarm);
+    room = (await import("./threads.js")).threads(home, link.rest, alarm, copyLink);
     show("threads", room);
   } else if (home.name === "file") {
     await lab.open(await home.first());
@@ -195,7 +195,9 @@ async function arrive() {
 }
 
 const moment = (work) => () => screen && lab.story && work();
-keys({
+/** Some keys do something else on the screen of the threads. */
+const inRoom = (actions) => Object.fromEntries(Object.entries(actions).map(([key, action]) => [key, () => (room?.keys[key] ?? action)()]));
+keys(inRoom({
   ArrowRight: () => (room ? room.move(1) : screen && lab.story && lab.forward()),
   ArrowLeft: () => (room ? room.move(-1) : screen && lab.story && lab.back()), " ": moment(() => lab.play()),
   Home: moment(() => lab.show(0)), End: moment(() => lab.show(lab.story.steps.length)),
@@ -204,7 +206,7 @@ keys({
   b: moment(() => screen.ways.focus()), f: moment(() => screen.next.faults()), "/": moment(() => screen.next.find()),
   p: moment(present), q: moment(question), t: theme, u: moment(copyLink),
   e: moment(() => home.draw && exported()), "?": () => dialog(help()),
-}, (number) => (room ? room.press(number) : screen && lab.story && screen.next.press(number)));
+}), (number) => (room ? room.press(number) : screen && lab.story && screen.next.press(number)));
 
 const saved = localStorage.getItem("doorway.theme");
 if (saved) document.documentElement.dataset.theme = saved;

@@ -1,175 +1,214 @@
 // Algorithms between threads, step by step: which process goes next, the registers, the places.
 
-import { h, many, put } from "./dom.js";
+import { h, icon, put } from "./dom.js";
+import { edges } from "./edges.js";
+import { checker } from "./threadcheck.js";
+import { plan } from "./threadplan.js";
+import { buffers, places, refill, registers, source } from "./threadview.js";
+
+/** The most other ways that are kept. */
+const WAYS = 20;
+
+/** @typedef {{words: string[], moments: any[], round: number|null}} Way  steps, and what is seen after each of them */
 
 /**
  * The screen of the algorithms between threads.
  * @param {any} home  the server
  * @param {string} rest  what the address says after "?"
  * @param {(error: Error|null) => void} onerror
+ * @param {() => void} copy  copies the link to the moment
  */
-export function threads(home, rest, onerror) {
+export function threads(home, rest, onerror, copy) {
   const asked = new URLSearchParams(rest);
   const state = {
     all: [], name: asked.get("name") ?? "", n: Number(asked.get("n") ?? 2), buffers: asked.get("buffers") === "1",
-    dropped: asked.get("drop") ?? "", words: asked.get("steps")?.match(/p[^p]+/g) ?? [], at: 0, moments: [],
-    /** After how many steps those begin that can be repeated for ever; they end with the last one. @type {number|null} */
-    round: /^\d+$/.test(asked.get("round") ?? "") ? Number(asked.get("round")) : null,
+    dropped: asked.get("drop") ?? "", at: 0,
+    /** After how many steps those begin that can be repeated for ever, or null; they end with the last one. @type {Way} */
+    way: { words: asked.get("steps")?.match(/p[^p]+/g) ?? [], moments: [], round: /^\d+$/.test(asked.get("round") ?? "") ? Number(asked.get("round")) : null },
+    /** The ways that were taken before another choice was made. @type {Way[]} */
+    others: [],
   };
-  state.at = Number(asked.get("at") ?? state.words.length);
-  const [setup, turns, places, registers, schedule, source, answer] = Array.from({ length: 7 }, () => h("div", {}));
+  state.at = /^\d+$/.test(asked.get("at") ?? "") ? Number(asked.get("at")) : state.way.words.length;
+  const known = () => state.all.find((it) => it.name === state.name);
+  const part = () => h("div", {});
+  const [turns, spots, memory, waiting, schedule] = [part(), part(), part(), part(), edges(h("ol.schedule", { tabindex: 0, "aria-label": "Schedule, scrollable" }))];
+  const [again, ways, text] = [h("p.quiet", {}), h("div.list", {}), source()];
+  const writes = h("div", {}, h("h2", {}, "Store buffers"), waiting);
+  const other = h("section.panel.ways", { "aria-label": "Branches" }, h("h2", {}, "Branches"), ways);
   const sentence = h("p.sentence", { role: "status", "aria-live": "polite" });
-  const element = h("div.threads", {}, h("h1", {}, "Between threads"), setup, sentence, h("div.parts", {},
-    h("section.panel", { "aria-label": "Which process goes next" }, h("h2", {}, "Which process goes next"), turns, answer),
-    h("section.panel", { "aria-label": "Processes and registers" }, h("h2", {}, "Processes"), places, h("h2", {}, "Registers"), registers, h("h2", {}, "Schedule"), schedule),
-    h("section.panel.source", { "aria-label": "Source" }, h("h2", {}, "The algorithm"), source)));
+  const button = (name, label, onclick) => h("button", { type: "button", "aria-label": label, title: label, onclick }, icon(name));
+  const play = button("play", "Play", () => run());
+  const count = h("span.count", {});
+  const slider = h("input.slider", { type: "range", min: 0, max: 0, value: 0, "aria-label": "Step", oninput: (event) => show(Number(event.target.value)) });
+  const player = h("div.transport", {}, h("div.controls", {},
+    button("first", "First moment", () => show(0)), button("back", "Back", () => show(state.at - 1)), play,
+    button("step", "Step", () => show(state.at + 1)), button("last", "Last moment", () => show(state.way.words.length)), slider, count,
+    h("button.word", { type: "button", onclick: copy, title: "Copy the link to this moment" }, "link")), sentence);
+  const check = checker((signal) => home.threadsCheck(question(""), signal), (line) => open(line));
+  const setup = plan(state, known, (change) => begin(change));
+  const element = h("div.threads", {}, h("h1", {}, "Between threads"), setup.element, h("div.parts", {},
+    h("div.stack", {},
+      h("section.panel", { "aria-label": "Which process goes next" }, h("h2", {}, "Which process goes next"), turns, check.element),
+      h("section.panel", { "aria-label": "Schedule" }, h("h2", {}, "Schedule"), schedule, again), other),
+    h("section.panel", { "aria-label": "Processes and registers" }, h("h2", {}, "Processes"), spots, h("h2", {}, "Registers"), memory, writes),
+    h("section.panel.source", { "aria-label": "Source" }, h("h2", {}, "The algorithm"), text.element)), player);
 
-  const LOOK = "Look at every schedule";
-  const ask = h("button.ask", { type: "button", onclick: () => (looking ? looking.abort() : look()) }, LOOK);
-  /** A check that runs. @type {AbortController|null} */
-  let looking = null;
+  /** The timer of the player. */
+  let playing = 0;
 
   const question = (steps) => ({ name: state.name, n: state.n, buffers: state.buffers, dropped: state.dropped, steps });
 
-  async function load() {
-    try {
-      if (!state.all.length) state.all = await home.threads();
-      state.name ||= state.all[0].name;
-      const told = await home.walk(question(state.words.join("")));
-      state.moments = told.moments;
-      state.at = Math.min(state.at, state.words.length);
-      onerror(null);
-    } catch (error) {
-      onerror(error);
-      if (!state.moments.length) return;
-    }
+  /** Do one thing after the other. A refusal becomes a sentence. */
+  let queue = Promise.resolve();
+  const attempt = (work) => {
+    queue = queue.then(work).then(() => onerror(null), (error) => onerror(error));
+    return queue;
+  };
+
+  /** The way with these steps, as the server tells it. @returns {Promise<Way>} */
+  const told = async (words, round) => ({ words, round, moments: (await home.walk(question(words.join("")))).moments });
+
+  const load = () => attempt(async () => {
+    if (!state.all.length) state.all = await home.threads();
+    state.name ||= state.all[0].name;
+    state.way = await told(state.way.words, state.way.round);
+    state.at = Math.min(state.at, state.way.words.length);
     draw();
+  });
+
+  /** Take a step. In the middle of a way another choice begins a branch. @param {() => string|undefined} wanted */
+  const take = (wanted) => attempt(async () => {
+    pause();
+    const { way, at } = state;
+    const word = wanted();
+    if (!word) return;
+    if (way.words[at] !== word) {
+      const next = await told([...way.words.slice(0, at), word], null);
+      if (at < way.words.length) state.others = [way, ...state.others].slice(0, WAYS);
+      state.way = next;
+    }
+    state.at = at + 1;
+    draw();
+  });
+
+  /** Go to another way, at the step where it parts from this one. */
+  function switchTo(way) {
+    state.others = state.others.map((it) => (it === way ? state.way : it));
+    const at = parting(way);
+    state.way = way;
+    show(at + 1);
   }
 
-  async function take(word) {
-    if (state.words[state.at] !== word) {
-      state.words = [...state.words.slice(0, state.at), word];
-      state.round = null;
-    }
-    state.at += 1;
-    await load();
+  /** How many steps this way and another one have in common. */
+  function parting(way) {
+    const at = way.words.findIndex((word, index) => word !== state.way.words[index]);
+    return at < 0 ? way.words.length : at;
   }
 
   function begin(change) {
-    Object.assign(state, { words: [], at: 0, round: null }, change);
-    const known = state.all.find((it) => it.name === state.name);
-    state.n = Math.max(known.fewest, Math.min(known.most, state.n));
-    state.dropped = [...state.dropped].filter((letter) => known.fences.includes(letter)).join("");
-    stop();
-    put(answer);
+    Object.assign(state, { way: { words: [], moments: [], round: null }, others: [], at: 0 }, change);
+    state.n = Math.max(known().fewest, Math.min(known().most, state.n));
+    state.dropped = [...state.dropped].filter((letter) => known().fences.includes(letter)).join("");
+    pause();
+    check.clear();
     load();
   }
 
   function show(at) {
-    state.at = Math.max(0, Math.min(at, state.words.length));
+    pause();
+    go(at);
+  }
+
+  function go(at) {
+    state.at = Math.max(0, Math.min(at, state.way.words.length));
     draw();
   }
 
-  /** Stop a check; its answer would be about something else than what is on the screen. */
-  function stop() {
-    looking?.abort();
-    looking = null;
-    ask.textContent = LOOK;
+  function pause() {
+    clearTimeout(playing);
+    playing = 0;
   }
 
-  async function look() {
-    const mine = looking = new AbortController();
-    // The answer is about this algorithm in this memory. If the reader has chosen another one, it is not shown.
-    const tell = (...content) => { if (looking === mine) put(answer, content); };
-    ask.textContent = "stop";
-    tell(h("p.quiet", {}, "looking at every schedule …"));
-    try {
-      for await (const line of home.threadsCheck(question(""), mine.signal)) {
-        mine.signal.throwIfAborted();
-        if (line.looking) {
-          if (line.states) tell(h("p.quiet", {}, `looking at every schedule: ${many(line.states, "state")}`));
-          continue;
-        }
-        const bad = line.exclusion === false ? "Two can be inside together" : line.deadlockFree === false ? "It can deadlock"
-          : line.cycle ? "A process can be locked out" : null;
-        const shut = bad || line.lockoutFree !== false ? "" : " A process can be locked out; the algorithm does not claim otherwise.";
-        const loop = line.cycle ? ` The schedule ends with ${many(line.cycle, "step")} that can be repeated for ever.` : "";
-        tell(h("p", {}, h("strong", {}, bad ?? (line.exhausted ? "No two are ever inside together" : "Not exhausted")), `: ${many(line.states, "state")}.${shut}${loop}`),
-          bad && line.steps ? h("button", { type: "button", onclick: () => open(line) }, "show the schedule") : null);
-      }
-    } catch (error) {
-      tell(h("p", {}, error.name === "AbortError" ? "Stopped: nothing is known." : error.message));
-    } finally {
-      if (looking === mine) {
-        looking = null;
-        ask.textContent = LOOK;
-      }
+  /** Play the way that is known, from the beginning if this is its end; or pause. */
+  function run() {
+    const next = () => {
+      if (state.at + 1 >= state.way.words.length) pause();
+      else playing = setTimeout(next, 500);
+      go(state.at + 1);
+    };
+    if (playing) pause();
+    else {
+      if (state.at === state.way.words.length) state.at = 0;
+      playing = setTimeout(next, 500);
     }
+    draw();
   }
 
   /** Show a schedule that breaks the algorithm, at its end. */
-  function open(line) {
-    state.words = line.steps.match(/p[^p]+/g);
-    state.at = state.words.length;
-    state.round = line.cycle ? line.round : null;
-    load();
+  const open = (line) => attempt(async () => {
+    const { way } = state;
+    const next = await told(line.steps.match(/p[^p]+/g), line.cycle ? line.round : null);
+    if (way.words.length && parting(way) < next.words.length) state.others = [way, ...state.others].slice(0, WAYS);
+    [state.way, state.at] = [next, next.words.length];
+    draw();
+  });
+
+  function address() {
+    const { way: { words, round }, at, dropped } = state;
+    const query = new URLSearchParams({ name: state.name, n: state.n, buffers: state.buffers ? "1" : "0", steps: words.join(""), at, drop: dropped });
+    if (round !== null) query.set("round", round);
+    return `#/threads?${query}`;
   }
 
   /** Keep the address bar at the moment on which the reader rests: browsers refuse changes that follow each other quickly. */
-  function remember(address) {
+  function remember() {
     clearTimeout(remember.timer);
     const place = location.hash;
-    remember.timer = setTimeout(() => { if (location.hash === place) history.replaceState(null, "", address); }, 150);
+    remember.timer = setTimeout(() => { if (location.hash === place) history.replaceState(null, "", address()); }, 150);
+  }
+
+  /** Keep the step and the code that ran in sight. */
+  function follow() {
+    const ran = schedule.children[state.at - 1];
+    if (ran) schedule.scrollTop = ran.offsetTop - schedule.clientHeight / 2;
+    text.follow();
   }
 
   function draw() {
-    const moment = state.moments[state.at];
-    const before = state.moments[state.at - 1];
-    const known = state.all.find((it) => it.name === state.name);
-    if (!moment || !known) return;
-    const address = new URLSearchParams({ ...question(state.words.join("")), at: state.at });
-    address.set("drop", state.dropped);
-    address.delete("dropped");
-    address.set("buffers", state.buffers ? "1" : "0");
-    if (state.round !== null) address.set("round", state.round);
-    remember(`#/threads?${address}`);
-    const toggle = (label, checked, onchange) => h("label.switch", {}, h("input", { type: "checkbox", checked, onchange }), label);
-    put(setup, h("form.plan", { onsubmit: (event) => event.preventDefault() },
-      h("label", {}, "algorithm", h("select", { onchange: (event) => begin({ name: event.target.value }) },
-        state.all.map((it) => h("option", { value: it.name, selected: it.name === state.name }, `${it.name}${it.lock ? "" : " (refuted)"}`)))),
-      h("label", {}, "processes", h("input", { type: "number", min: known.fewest, max: known.most, value: state.n, onchange: (event) => begin({ n: Number(event.target.value) }) })),
-      toggle("store buffers, as on x86", state.buffers, (event) => begin({ buffers: event.target.checked })),
-      [...known.fences].map((letter) => toggle(`fence ${letter}`, !state.dropped.includes(letter),
-        (event) => begin({ dropped: event.target.checked ? state.dropped.replace(letter, "") : state.dropped + letter })))));
-    const buttons = [["|<", 0], ["<", state.at - 1], [">", state.at + 1], [">|", state.words.length]]
-      .map(([label, at]) => h("button", { type: "button", onclick: () => show(at), "aria-label": { "|<": "First", "<": "Back", ">": "Step", ">|": "Last" }[label] }, label));
-    put(turns, h("p", {}, buttons, ` ${state.at} of ${state.words.length}`),
-      moment.right ? h("div.list", {}, moment.turns.map((turn, index) => h("button.choice", { type: "button", "data-do": turn.do, onclick: () => take(turn.do) },
-        index < 9 ? h("kbd", {}, index + 1) : null, `P${turn.process} ${turn.text}`))) : h("p.violated", {}, "Two processes are inside together."),
-      h("p", {}, ask));
-    put(places, h("table", {}, h("thead", {}, h("tr", {}, ["process", "place", "section"].map((it) => h("th", { scope: "col" }, it)))),
-      h("tbody", {}, moment.places.map(([place, section], process) => h(`tr.${section}`, {}, h("th", { scope: "row" }, `P${process}`),
-        h(before && before.places[process][0] !== place ? "td.changed" : "td", {}, place),
-        h(!moment.right && section === "inside" ? "td.over" : "td", {}, section))))));
-    put(registers, h("table", {}, h("tbody", {}, moment.registers.map(([name, value], index) => h("tr", {}, h("th", { scope: "row" }, name),
-      h(before && before.registers[index][1] !== value ? "td.changed" : "td", {}, String(value)))))));
-    const again = (step) => (state.round !== null && step > state.round ? ".again" : "");
-    put(schedule, h("ol.schedule", {}, state.moments.slice(1).map((it, index) => h(`li${again(index + 1)}${index + 1 === state.at ? ".ran" : ""}`, {},
-      h("button.plain", { type: "button", onclick: () => show(index + 1) }, it.line)))));
-    const loop = state.round === null ? "" : `Steps ${state.round + 1} to ${state.words.length} can be repeated for ever.`;
-    if (loop) schedule.append(h("p.quiet", {}, `${loop} They have a line beside them.`));
-    const ending = loop && state.at === state.words.length ? ` ${loop}` : "";
-    sentence.textContent = state.at ? `Step ${state.at}: ${moment.line}.${ending}` : "The beginning.";
-    const names = new Set(moment.places.map(([place]) => place.match(/^\w+/)[0]));
-    put(source, h("ol.code", { tabindex: 0, "aria-label": "Source of the algorithm" }, known.source.split("\n").filter((line) => !line.startsWith("//!"))
-      .map((line) => line.replace(/^( {4})+/, (spaces) => " ".repeat(spaces.length / 2)))
-      .map((line) => h([...names].some((name) => new RegExp(`At::${name}\\b.*=>`).test(line)) ? "li.acted" : "li", {}, line))));
-    source.querySelector(".acted")?.scrollIntoView({ block: "nearest" });
+    const { way: { words, moments, round }, at } = state;
+    const [moment, before] = [moments[at], moments[at - 1]];
+    if (!moment || !known()) return;
+    remember();
+    setup.draw();
+    [slider.max, slider.value, count.textContent] = [words.length, at, `${at} of ${words.length}`];
+    slider.setAttribute("aria-valuetext", `step ${count.textContent}`);
+    play.replaceChildren(icon(playing ? "pause" : "play"));
+    play.setAttribute("aria-label", playing ? "Pause" : "Play");
+    refill(turns, moment.right ? h("div.list", {}, moment.turns.map((turn, index) => h(`button.choice${words[at] === turn.do ? ".taken" : ""}`,
+      { type: "button", "data-do": turn.do, onclick: () => take(() => turn.do) },
+      index < 9 ? h("kbd", {}, index + 1) : null, `P${turn.process} ${turn.text}`))) : h("p.violated", {}, "Two processes are inside together."));
+    other.hidden = !state.others.length;
+    refill(ways, state.others.map((way) => h("button.choice", { type: "button", onclick: () => switchTo(way) },
+      `after step ${parting(way)}: ${way.moments[parting(way) + 1]?.line ?? "ends there"}`)));
+    put(spots, places(moment, before));
+    put(memory, registers(moment, before));
+    writes.hidden = !state.buffers;
+    put(waiting, buffers(moment, before));
+    const kind = (step) => (round !== null && step > round ? ".again" : "") + (step === at ? ".ran" : "");
+    refill(schedule, moments.slice(1).map((it, index) => h(`li${kind(index + 1)}`, {}, h("button.plain", { type: "button", onclick: () => show(index + 1) }, it.line))));
+    text.draw(known(), moment, before);
+    follow();
+    const loop = round === null ? "" : `Steps ${round + 1} to ${words.length} can be repeated for ever.`;
+    again.textContent = loop && `${loop} They have a line beside them.`;
+    sentence.textContent = at ? `Step ${at}: ${moment.line}.${loop && at === words.length ? ` ${loop}` : ""}` : "The beginning.";
   }
 
-  element.press = (number) => { const turn = state.moments[state.at]?.turns[number - 1]; if (turn) take(turn.do); };
-  element.leave = () => { stop(); clearTimeout(remember.timer); };
+  new ResizeObserver(follow).observe(element);
+  element.press = (number) => take(() => state.way.moments[state.at]?.turns[number - 1]?.do);
+  element.leave = () => { check.stop(); pause(); clearTimeout(remember.timer); };
   element.move = (by) => show(state.at + by);
+  element.address = address;
+  element.keys = { Home: () => show(0), End: () => show(state.way.words.length), " ": run, u: copy, b: () => ways.querySelector("button")?.focus() };
   load();
   return element;
 }

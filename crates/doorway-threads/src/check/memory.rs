@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use super::Rules;
 use super::program::Program;
+use super::schedule::REACHES_MEMORY;
 use crate::place::{byte, word};
 use crate::{Length, Memory, Primitive, Process, Register, RegisterArray, Word};
 
@@ -115,6 +116,17 @@ impl Layout {
         self.shared.iter().enumerate().flat_map(each).collect()
     }
 
+    /// The writes of a process that wait in its store buffer, the oldest first. There are none
+    /// if the rules have no buffers.
+    pub(super) fn waiting_writes(&self, row: &Row, i: usize) -> Vec<(String, Word)> {
+        let begin = self.buffers + i * BUFFERED * WRITE;
+        let end = (begin + BUFFERED * WRITE).min(self.bytes);
+        let writes = row.0.get(begin..end).unwrap_or_default().chunks_exact(WRITE);
+        let waiting = writes.take_while(|write| write[0] != 0);
+        let register = |code: u8| self.register_at(self.arrays[0] + usize::from(code) - 1);
+        waiting.map(|write| (self.name(register(write[0])), word(write[1]))).collect()
+    }
+
     /// The register at a byte.
     fn register_at(&self, byte: usize) -> Register {
         let array = self.arrays.iter().rposition(|begin| *begin <= byte).expect("a register");
@@ -206,7 +218,8 @@ impl ModelMemory<'_> {
         }
         let at = self.layout.arrays[0] + usize::from(register) - 1;
         self.note(|layout| {
-            format!("{} := {} reaches memory", layout.name(layout.register_at(at)), shown(what))
+            let name = layout.name(layout.register_at(at));
+            format!("{name} := {}{REACHES_MEMORY}", shown(what))
         });
         self.row.0[at] = what;
         self.row.0.copy_within(begin + WRITE..end, begin);

@@ -69,6 +69,11 @@ impl<'a> ProcessModel<'a> {
         self.layout.registers(row)
     }
 
+    /// The writes of a process that wait in its store buffer, the oldest first.
+    pub(super) fn waiting_writes(&self, row: &Row, i: usize) -> Vec<(String, Word)> {
+        self.layout.waiting_writes(row, i)
+    }
+
     /// For each step that can be taken, its process if weak fairness demands the step.
     pub(super) fn duties(&self, row: &Row) -> Vec<Option<usize>> {
         let mut duties = Vec::new();

@@ -26,6 +26,16 @@ pub struct Line {
     pub values: Vec<Word>,
 }
 
+/// What the text of a step ends with in which the memory acts, and no process does.
+pub(super) const REACHES_MEMORY: &str = " reaches memory";
+
+impl Line {
+    /// Whether a buffered write reaches the memory in this step: the process runs no code.
+    pub fn is_of_memory(&self) -> bool {
+        self.what.ends_with(REACHES_MEMORY)
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "P{} {}", self.process, self.what)?;

@@ -34,6 +34,9 @@ pub struct Moment {
     pub places: Vec<(String, Section)>,
     /// The registers, each with its name and its value.
     pub registers: Vec<(String, usize)>,
+    /// For each process, the writes that wait in its store buffer, the oldest first: register and
+    /// value. Only this process sees them. All are empty if the rules have no buffers.
+    pub buffers: Vec<Vec<(String, usize)>>,
     /// Every step that can be taken, with what it does.
     pub choices: Vec<(StepChoice, String)>,
     /// Whether all processes inside may be inside together.
@@ -133,8 +136,46 @@ fn moment(model: &ProcessModel<'_>, row: &Row, line: Option<Line>) -> Moment {
     Moment {
         places: places.collect(),
         registers: model.registers(row),
+        buffers: (0..model.n()).map(|i| model.waiting_writes(row, i)).collect(),
         choices,
         right: model.is_right(row),
         line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(buffers: bool, turns: &[(usize, usize)]) -> Vec<Moment> {
+        let rules = Rules { buffers, dropped: "ab".into(), ..Rules::default() };
+        let choices: Vec<StepChoice> =
+            turns.iter().map(|&(process, which)| StepChoice { process, which }).collect();
+        tell("peterson", 2, &rules, &choices).unwrap()
+    }
+
+    #[test]
+    fn a_moment_has_the_writes_that_wait_in_each_buffer() {
+        let moments = told(true, &[(0, 0), (0, 0), (1, 0), (0, 1)]);
+        let shown = |moment: &Moment| -> Vec<String> {
+            let text = |(name, value): &(String, usize)| format!("{name} := {value}");
+            let texts = |writes: &Vec<_>| writes.iter().map(text).collect::<Vec<_>>().join(", ");
+            moment.buffers.iter().map(texts).collect()
+        };
+        assert_eq!(shown(&moments[0]), ["", ""]);
+        assert_eq!(shown(&moments[2]), ["flag[0] := 1, turn := 1", ""]);
+        assert_eq!(shown(&moments[3]), ["flag[0] := 1, turn := 1", "flag[1] := 1"]);
+        // The oldest write reaches the memory.
+        assert_eq!(shown(&moments[4]), ["turn := 1", "flag[1] := 1"]);
+        assert_eq!(moments[3].registers[0], ("flag[0]".into(), 0));
+        assert_eq!(moments[4].registers[0], ("flag[0]".into(), 1));
+        let of_memory = |moment: &Moment| moment.line.as_ref().is_some_and(Line::is_of_memory);
+        assert!(!of_memory(&moments[3]) && of_memory(&moments[4]));
+    }
+
+    #[test]
+    fn without_store_buffers_no_write_waits() {
+        let moments = told(false, &[(0, 0), (0, 0), (1, 0)]);
+        assert!(moments.iter().all(|moment| moment.buffers == [[], []]));
     }
 }
