@@ -22,11 +22,13 @@ pub(crate) const SENT: &str = "return performance.getEntriesByType('navigation')
     .reduce((sum, it) => sum + it.transferSize, 0)";
 
 /// Pictures of the documentation, which tests write with `UPDATE=1`.
-const DOCUMENTED: [(&str, &str); 8] = [
+const DOCUMENTED: [(&str, &str); 10] = [
     ("moment-1366-light", "page.png"),
     ("deadlock-1366-light", "page-deadlock.png"),
     ("threads-1366", "page-threads.png"),
     ("live-1366-light", "page-live.png"),
+    ("live-last-known-1366", "page-live-away.png"),
+    ("live-circle-1366", "page-live-circle.png"),
     ("lecture-here-1024", "page-present.png"),
     ("atlas-1366", "page-atlas.png"),
     ("violation-1366", "page-violation.png"),
