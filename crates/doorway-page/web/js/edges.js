@@ -18,7 +18,8 @@ export function edges(scroller) {
   const size = new ResizeObserver(look);
   const watch = () => {
     size.disconnect();
-    for (const element of [scroller, ...scroller.children]) size.observe(element);
+    // Of a long list, the first parts tell enough.
+    for (const element of [scroller, ...[...scroller.children].slice(0, 40)]) size.observe(element);
   };
   // What it shows may be replaced.
   new MutationObserver(watch).observe(scroller, { childList: true });

@@ -5,6 +5,7 @@ import { branches } from "./branches.js";
 import { choices } from "./choices.js";
 import { code, rules } from "./code.js";
 import { h } from "./dom.js";
+import { edges } from "./edges.js";
 import { here } from "./here.js";
 import { network } from "./network.js";
 import { spacetime } from "./spacetime.js";
@@ -24,6 +25,7 @@ export function moment(lab, player) {
     h("div.column.middle", {}, net.element, time.element, knows.element),
     h("div.column.right", {}, law.element, source.element, cost.element));
   element.leave = ask.stop;
+  edges(source.element.querySelector(".code"));
   // The panels beside them may grow after these two were drawn, and take the place of what has just run.
   for (const { element: panel, draw } of [law, source]) new ResizeObserver(draw).observe(panel);
   return { element, draws: [...panels.map((panel) => panel.draw), transport(lab, player)], next, ask, ways };
