@@ -1,5 +1,5 @@
 //! State machines know no clock, no network, no disk, no threads and no log. So they can be
-//! searched and simulated as they are shipped.
+//! searched and simulated as they are shipped. The laboratory, which does that, opens no socket.
 
 use crate::files::File;
 
@@ -42,26 +42,37 @@ const FORBIDDEN: [&str; 20] = [
     "RwLock",
     "Condvar",
 ];
+/// Where the laboratory is.
+const LABORATORY: &str = "crates/doorway-lab/src/";
+/// What the laboratory must not use.
+const SOCKETS: [&str; 3] = ["std::net", "os::unix::net", "tokio"];
 /// How a `use` begins that names several modules at once, which the words above would not find.
 const SEVERAL: &str = "use std::{";
 
-/// What a state machine uses and must not, as `path:line: what`.
+/// What a state machine or the laboratory uses and must not, as `path:line: what`.
 pub(crate) fn complaints(file: &File) -> Vec<String> {
     let in_any = |paths: &[&str]| paths.iter().any(|path| file.path.starts_with(path));
-    if !in_any(&PURE) || in_any(&NOT_PURE) {
-        return Vec::new();
+    if in_any(&PURE) && !in_any(&NOT_PURE) {
+        return uses_of(file, "a state machine", &FORBIDDEN);
     }
+    if in_any(&[LABORATORY]) {
+        return uses_of(file, "a laboratory", &SOCKETS);
+    }
+    Vec::new()
+}
+
+/// Where `what` uses one of these words.
+fn uses_of(file: &File, what: &str, forbidden: &[&str]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (line, number) in file.text.lines().zip(1..) {
         let code = line.split("//").next().unwrap_or_default();
         let attribute = code.trim_start().starts_with("#[");
-        let found = FORBIDDEN.iter().find(|word| !attribute && uses(code, word));
-        complaints.extend(
-            found.map(|word| format!("{}:{number}: a state machine that uses {word}", file.path)),
-        );
+        let found = forbidden.iter().find(|word| !attribute && uses(code, word));
+        complaints
+            .extend(found.map(|word| format!("{}:{number}: {what} that uses {word}", file.path)));
         if code.contains(SEVERAL) {
-            let what = "a state machine with `use std::{`; write one `use` for each module";
-            complaints.push(format!("{}:{number}: {what}", file.path));
+            let remedy = "write one `use` for each module";
+            complaints.push(format!("{}:{number}: {what} with `use std::{{`; {remedy}", file.path));
         }
     }
     complaints
@@ -106,6 +117,21 @@ mod tests {
         assert_eq!(found(NOT_PURE[0], "use std::fs;\n"), [""; 0]);
         let shell = "crates/doorway-sessions/src/shell/ledger.rs";
         assert_eq!(found(shell, "use std::fs;\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_laboratory_that_opens_a_socket_is_found() {
+        let file = "crates/doorway-lab/src/story/mod.rs";
+        for (line, word) in [
+            ("use std::net::TcpStream;", "std::net"),
+            ("use std::os::unix::net::UnixStream;", "os::unix::net"),
+            ("    let socket = std::net::UdpSocket::bind(at);", "std::net"),
+        ] {
+            let complaint = format!("{file}:1: a laboratory that uses {word}");
+            assert_eq!(found(file, line), [complaint]);
+        }
+        assert_eq!(found(file, "use std::sync::Mutex; // std::net\n"), [""; 0]);
+        assert_eq!(found("crates/doorway-page/src/server.rs", "use std::net::X;\n"), [""; 0]);
     }
 
     /// Functions without arguments that return a moment must read it from a clock.
