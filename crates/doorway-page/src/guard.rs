@@ -7,10 +7,13 @@
 //!
 //! Every user of the machine can read the arguments of a program. So the address with which the
 //! command starts a browser has a ticket instead of the token. The page exchanges the ticket for
-//! the token. A ticket can be used once, and only by a process of the user of the command.
+//! the token. A ticket can be used once, and only by a process of the user of the command. A page
+//! that has the token gets a new ticket for each place that it opens in another tab.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,6 +32,12 @@ pub const TICKET: &str = "x-doorway-ticket";
 /// The call that exchanges a ticket for the token.
 const EXCHANGE: &str = "/api/token";
 
+/// The call that makes a new ticket.
+const NEW_TICKET: &str = "/api/ticket";
+
+/// How many tickets are good at a time. An older one is forgotten.
+const TICKETS: usize = 4;
+
 /// What a page may load and who may frame it: only itself, and nobody.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; img-src 'self' blob: data:; base-uri 'none'; form-action 'none'; \
@@ -40,7 +49,7 @@ pub struct Token(String);
 
 impl Token {
     /// A new token.
-    pub fn random() -> std::io::Result<Self> {
+    pub fn random() -> io::Result<Self> {
         let mut bytes = [0u8; 16];
         let mut filled = 0;
         while filled < bytes.len() {
@@ -73,18 +82,47 @@ pub struct ClientPort(pub u16);
 /// A refusal: its status, and why.
 type Refusal = (StatusCode, String);
 
-/// What the guard knows: the token, the ticket, and the port of the server.
+/// What the guard knows: the token, the tickets, and the port of the server.
 #[derive(Clone, Debug)]
 pub struct Guard {
     /// The token that requests for the interface must carry.
     pub token: Token,
-    /// The ticket, until it is used.
-    pub ticket: Arc<Mutex<Option<Token>>>,
     /// The port that the `Host` header must name.
     pub port: u16,
+    /// The tickets that are not used yet, the oldest first.
+    tickets: Arc<Mutex<VecDeque<Token>>>,
 }
 
 impl Guard {
+    /// A guard without tickets.
+    pub fn new(token: Token, port: u16) -> Self {
+        Self { token, port, tickets: Arc::default() }
+    }
+
+    /// A new ticket.
+    pub fn ticket(&self) -> io::Result<Token> {
+        let ticket = Token::random()?;
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        tickets.push_back(ticket.clone());
+        if tickets.len() > TICKETS {
+            tickets.pop_front();
+        }
+        Ok(ticket)
+    }
+
+    /// Answer a call for a new ticket, which has the token.
+    fn give_ticket(&self, request: &Request) -> Result<Response, Refusal> {
+        if request.method() != Method::POST {
+            return Err((
+                StatusCode::METHOD_NOT_ALLOWED,
+                "a ticket is asked for by POST".to_owned(),
+            ));
+        }
+        let unavailable = |error: io::Error| (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+        let ticket = self.ticket().map_err(unavailable)?;
+        Ok(json(&format!("{{\"ticket\":\"{}\"}}", ticket.text())))
+    }
+
     /// Refuse a request for another host, and one from another site.
     fn check_origin(&self, request: &Request) -> Result<(), Refusal> {
         let text = |name| header_text(request.headers(), name);
@@ -136,10 +174,10 @@ impl Guard {
             return Err((StatusCode::METHOD_NOT_ALLOWED, "a ticket is posted".to_owned()));
         }
         let given = request.headers().get(TICKET).map(HeaderValue::as_bytes).unwrap_or_default();
-        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
-        if !ticket.as_ref().is_some_and(|ticket| ticket.is(given)) {
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(place) = tickets.iter().position(|ticket| ticket.is(given)) else {
             return refused("the ticket is wrong, or it was used before");
-        }
+        };
         let ClientPort(from) = *request.extensions().get().unwrap_or(&ClientPort(0));
         let user = rustix::process::geteuid().as_raw();
         if !TABLES.iter().any(|table| {
@@ -148,10 +186,13 @@ impl Guard {
         }) {
             return refused("the browser does not run as the user of the command");
         }
-        *ticket = None;
-        let body = format!("{{\"token\":\"{}\"}}", self.token.text());
-        Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+        tickets.remove(place);
+        Ok(json(&format!("{{\"token\":\"{}\"}}", self.token.text())))
     }
+}
+
+fn json(body: &str) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body.to_owned()).into_response()
 }
 
 /// Where the kernel lists the connections of this machine.
@@ -176,12 +217,12 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Refuse what must not get in, and give every response the headers that keep a page safe.
 pub async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let is_exchange = request.uri().path() == EXCHANGE;
-    let checked = guard.check_origin(&request).and_then(|()| {
-        if is_exchange {
-            return guard.exchange(&request).map(Some);
+    let checked = guard.check_origin(&request).and_then(|()| match request.uri().path() {
+        EXCHANGE => guard.exchange(&request).map(Some),
+        path => {
+            guard.check_token(&request)?;
+            (path == NEW_TICKET).then(|| guard.give_ticket(&request)).transpose()
         }
-        guard.check_token(&request).map(|()| None)
     });
     let mut response = match checked {
         Ok(Some(answer)) => answer,

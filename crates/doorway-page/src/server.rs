@@ -1,14 +1,16 @@
 //! The server of `doorway lab`: a socket on loopback, the guard, the files and the interface.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, Request, Uri};
+use axum::http::{HeaderMap, Request, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -17,6 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::files;
 use crate::guard::{ClientPort, Guard, Token, pass};
@@ -26,8 +29,16 @@ use crate::live::{self, Dial};
 /// How long a client may take to send the head of a request, or stay idle between two requests.
 const HEAD: Duration = Duration::from_mins(1);
 
+/// How long a connection may stay without a request that the guard lets in to the interface. Every
+/// user of the machine can connect, and must not take the places of the page.
+const STRANGER: Duration = Duration::from_secs(5);
+
 /// How many connections are served at once. A browser opens six.
 const CONNECTIONS: usize = 64;
+
+/// How the guard answers those that it does not let in.
+const REFUSED: [StatusCode; 3] =
+    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::MISDIRECTED_REQUEST];
 
 /// What the page shows first.
 #[derive(Clone, Debug, Default)]
@@ -80,8 +91,8 @@ impl Server {
     pub async fn bind(port: u16, token: Token, first: First) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
         let port = listener.local_addr()?.port();
-        let ticket = Token::random()?;
-        let guard = Guard { token, ticket: Arc::new(Mutex::new(Some(ticket.clone()))), port };
+        let guard = Guard::new(token, port);
+        let ticket = guard.ticket()?;
         Ok(Self { listener, guard, ticket, first })
     }
 
@@ -125,17 +136,36 @@ impl Server {
                 continue;
             };
             let router = TowerToHyperService::new(router.clone());
+            let known = Arc::new(AtomicBool::new(false));
+            let let_in = Arc::clone(&known);
             let service = service_fn(move |mut request: Request<Incoming>| {
                 request.extensions_mut().insert(ClientPort(client.port()));
-                router.call(request)
+                let is_call =
+                    ["/api/", "/v1/"].iter().any(|it| request.uri().path().starts_with(it));
+                let (answer, let_in) = (router.call(request), Arc::clone(&let_in));
+                async move {
+                    let answer = answer.await?;
+                    if is_call && !REFUSED.contains(&answer.status()) {
+                        let_in.store(true, Ordering::Relaxed);
+                    }
+                    Ok::<_, Infallible>(answer)
+                }
             });
             tokio::spawn(async move {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEAD)
                     .serve_connection(TokioIo::new(stream), service);
+                let mut connection = pin!(connection);
                 // A client that goes away is not an error of the server.
-                let _ = pin!(connection).await;
+                if timeout(STRANGER, connection.as_mut()).await.is_err() {
+                    if known.load(Ordering::Relaxed) {
+                        let _ = connection.await;
+                    } else {
+                        connection.as_mut().graceful_shutdown();
+                        let _ = timeout(STRANGER, connection).await;
+                    }
+                }
                 drop(permit);
             });
         }

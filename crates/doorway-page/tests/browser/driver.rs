@@ -276,11 +276,19 @@ impl Browser {
         self.press(&letters.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
-    /// Go on in the window that the page has opened last.
+    /// Go on in the second window, as soon as the page has opened it.
     pub(crate) fn follow(&self) {
         let path = format!("/session/{}/window/handles", self.session);
-        let windows = self.driver.send("GET", &path, &Value::Null).expect("a list of windows");
-        let last = windows.as_array().and_then(|all| all.last()).expect("a window");
+        let started = Instant::now();
+        let last = loop {
+            let windows = self.driver.send("GET", &path, &Value::Null).expect("a list of windows");
+            let all = windows.as_array().expect("a list");
+            if let [_, .., last] = &all[..] {
+                break last.clone();
+            }
+            assert!(started.elapsed() < PATIENCE, "no window was opened");
+            std::thread::sleep(Duration::from_millis(20));
+        };
         self.call("window", &json!({ "handle": last })).expect("the window is there");
     }
 

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use doorway_page::guard::Token;
 use doorway_page::server::First;
@@ -92,6 +93,58 @@ fn a_ticket_is_exchanged_for_the_token_once() {
     assert!(told.ends_with(&format!("{{\"token\":\"{}\"}}", token.text())), "{told}");
     let (status, told) = exchange("POST", &ticket);
     assert!(status == 401 && told.contains("it was used before"), "{told}");
+}
+
+#[test]
+fn a_page_with_the_token_gets_a_new_ticket() {
+    let token = Token::random().unwrap();
+    let (address, _runtime) = serve(0, &token, First::Shelf);
+    let port: u16 = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    let call = |method: &str, path: &str, line: &str| {
+        let json = "content-type: application/json";
+        let head = format!("{method} /api/{path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{json}");
+        ask(port, &format!("{head}\r\n{line}"), "{}")
+    };
+    let known = format!("x-doorway-token: {}", token.text());
+    assert_eq!(call("POST", "ticket", "x-doorway-token: 0123").0, 401);
+    assert_eq!(call("GET", "ticket", &known).0, 405);
+    let ticket = || {
+        let (status, told) = call("POST", "ticket", &known);
+        assert_eq!(status, 200, "{told}");
+        told.split("\"ticket\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let tickets: Vec<String> = (0..5).map(|_| ticket()).collect();
+    let exchange = |ticket: &str| call("POST", "token", &format!("x-doorway-ticket: {ticket}")).0;
+    assert_eq!(exchange(&tickets[0]), 401, "the oldest is forgotten");
+    assert_eq!(exchange(&tickets[4]), 200);
+    assert_eq!(exchange(&tickets[4]), 401, "each is good for once");
+    assert_eq!(exchange(&tickets[1]), 200);
+}
+
+/// Another user of the machine, who has no token, takes all the places.
+#[test]
+fn connections_that_ask_for_nothing_leave_their_places() {
+    let token = Token::random().unwrap();
+    let (address, _runtime) = serve(0, &token, First::Shelf);
+    let port: u16 = address.split([':', '/']).nth(4).unwrap().parse().unwrap();
+    let connect = || TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    let host = format!("host: 127.0.0.1:{port}");
+    let silent: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
+    // Some ask for a file, and for what they may not have, and keep their connection.
+    let asking = ["/", "/api/stories", "/page.css", "/api/first"].map(|path| {
+        let mut stream = connect();
+        write!(stream, "GET {path} HTTP/1.1\r\n{host}\r\n\r\n").expect("the server reads");
+        stream
+    });
+    let mut page = connect();
+    // Half of the time for which a page may keep an idle connection.
+    page.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let right = format!("x-doorway-token: {}", token.text());
+    write!(page, "GET /api/stories HTTP/1.1\r\n{host}\r\n{right}\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    page.read_exact(&mut answer).expect("the page gets a place");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    drop((silent, asking));
 }
 
 /// A process of another user who has read the arguments of the browser, where this test may start
@@ -187,7 +240,7 @@ fn a_forgotten_story_and_a_third_job_are_told_so() {
             break;
         }
         assert!(started.elapsed().as_secs() < 20, "a closed job goes on");
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

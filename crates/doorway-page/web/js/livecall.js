@@ -88,8 +88,22 @@ export async function* events(query, signal) {
   }
 }
 
-/** Hand a recording over to the laboratory. @returns {Promise<string>} its address */
+/** Hand a recording over to the laboratory. @returns {Promise<string>} its place there */
 export async function handOver(name, text) {
   const { number } = await (await ask("/api/read", { lock: name, text })).json();
-  return `/#t=${sessionStorage.getItem(KEY)}&/recorded/${number}`;
+  return `&/recorded/${number}`;
+}
+
+/**
+ * The address of a place in the laboratory, for another tab. It has a ticket, which is worth nothing once it is used: the
+ * browser may keep the address of a tab.
+ * @param {string} place
+ */
+export async function labAddress(place) {
+  try {
+    const { ticket } = await (await ask("/api/ticket", {})).json();
+    return `/#k=${ticket}${place}`;
+  } catch {
+    return `/#t=${sessionStorage.getItem(KEY)}${place}`;
+  }
 }

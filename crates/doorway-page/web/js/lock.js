@@ -1,7 +1,7 @@
 // One lock of the live page: who is inside, who waits and why, breaking and recording.
 
 import { h, inOrder, plain, put, s } from "./dom.js";
-import { breakLock, handOver, hasLab, record } from "./livecall.js";
+import { breakLock, handOver, hasLab, labAddress, record } from "./livecall.js";
 import { lockNews, newsList, words } from "./news.js";
 
 /** A time for people, as `doorway top` writes it. @param {number} ms */
@@ -117,13 +117,16 @@ async function recordNow(name, button, place) {
     const save = h("a", { href: URL.createObjectURL(new Blob([text])), download: file }, `Save ${file}`);
     const lack = missing ? h("span.bad", {}, ` Nothing came from ${missing}.`) : null;
     if (hasLab()) {
-      const address = await handOver(name, text);
-      put(place, h("button", { type: "button", onclick: () => open(address, "_blank") }, "Open in the laboratory"), " ", save, lack);
+      put(place, save, lack);
+      const kept = await handOver(name, text);
+      put(place, h("button", { type: "button", onclick: async () => open(await labAddress(kept), "_blank") }, "Open in the laboratory"), " ", save, lack);
     } else {
       put(place, save, " and open it at your own machine: ", h("code", {}, `doorway diagram --recorded ${file} --page`), lack);
     }
   } catch (error) {
-    put(place, error.message);
+    // What was recorded can still be saved.
+    if (place.querySelector("a")) place.append(` ${error.message}`);
+    else put(place, error.message);
   }
   button.disabled = false;
 }
