@@ -63,7 +63,28 @@ pub(crate) fn trace(trace: &Trace, kind: Kind) -> Result<Response, Problem> {
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 fn file(name: &str, ending: &str, media: &'static str, text: String) -> Response {
+    // The title of a recording has names of strangers in it.
+    let plain = |letter: &char| letter.is_ascii_alphanumeric() || "._-".contains(*letter);
+    let name: String = name.chars().filter(plain).collect();
+    let name = if name.is_empty() { "story" } else { &name };
     let place = format!("attachment; filename=\"{name}.{ending}\"");
     let about = [(header::CONTENT_TYPE, media.to_owned()), (header::CONTENT_DISPOSITION, place)];
     (about, text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_has_nothing_in_it_that_ends_the_header() {
+        let name = |title: &str| {
+            let trace = Trace::new(title, 1);
+            let answer = super::trace(&trace, Kind::Text).unwrap();
+            answer.headers()[header::CONTENT_DISPOSITION].to_str().unwrap().to_owned()
+        };
+        assert_eq!(name("le-lann n=3"), "attachment; filename=\"le-lann.txt\"");
+        assert_eq!(name("a\";x=\"/../b\u{202e}c\r\n"), "attachment; filename=\"ax..bc.txt\"");
+        assert_eq!(name("\u{202e}"), "attachment; filename=\"story.txt\"");
+    }
 }

@@ -15,8 +15,9 @@ const MOST: usize = 8;
 /// How many events of a recording are shown.
 const EVENTS: usize = 100_000;
 
-/// The largest call that hands over a recording. Each member records 256 kB at most.
-pub(super) const BODY: usize = 64 << 20;
+/// The largest call that hands over a recording. Each member records 256 kB at most, and quotation
+/// marks are doubled on the way: enough for the recordings of ten members.
+pub(super) const BODY: usize = 4 << 20;
 
 /// What the live page hands over.
 #[derive(Deserialize)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
@@ -21,7 +22,7 @@ use super::export::{self, Kind};
 use super::jobs::{Jobs, Reader, aside};
 use super::past::{self, PastRun, PastStory};
 use super::problem::Problem;
-use super::recordings::{self, RecordingUpload, Recordings};
+use super::recordings::{self, Recordings};
 use super::threads::{self, Walk};
 use crate::files;
 use crate::server::First;
@@ -341,10 +342,20 @@ async fn run(State(lab): State<Lab>, body: Body<Comparison>) -> JsonAnswer<PastS
 /// Take a recording from the live page.
 async fn hand_over(
     State(lab): State<Lab>,
-    body: Body<RecordingUpload>,
+    body: Result<Bytes, BytesRejection>,
 ) -> JsonAnswer<serde_json::Value> {
-    let Json(handed) = body?;
-    aside(move || Ok(Json(json!({ "number": lab.recordings.put(handed)? })))).await
+    let too_long = |rejection: BytesRejection| {
+        let why = "the recording is too long to be handed over: save it as a file";
+        Problem(rejection.status(), why.to_owned())
+    };
+    let (body, jobs) = (body.map_err(too_long)?, lab.jobs.clone());
+    jobs.aside(move || {
+        let handed = serde_json::from_slice(&body).map_err(|why| {
+            Problem::bad(format!("the recording is not what it should be: {why}"))
+        })?;
+        Ok(Json(json!({ "number": lab.recordings.put(handed)? })))
+    })
+    .await
 }
 
 /// A recording that the live page has handed over.

@@ -218,6 +218,7 @@ fn a_forgotten_story_and_a_third_job_are_told_so() {
         ("run", r#"{"algorithms":["lamport"],"sweep":"n","points":[3]}"#.to_owned()),
         ("draw", format!(r#"{{"key":"{key}","format":"atlas"}}"#)),
         ("draw", r#"{"past":{"flaw":"central-drop"},"format":"svg"}"#.to_owned()),
+        ("read", r#"{"lock":"a","text":""}"#.to_owned()),
     ];
     std::thread::scope(|scope| {
         let head = &head;
@@ -263,6 +264,9 @@ fn recordings_and_runs_that_cannot_be_are_told_so() {
     };
     refused(call("POST", "read", r#"{"lock":"a","text":"nonsense"}"#), 400, "the recording");
     refused(call("POST", "read", r#"{"lock":"a","text":""}"#), 400, "");
+    refused(call("POST", "read", "{}"), 400, "the recording is not what it should be");
+    let long = format!(r#"{{"lock":"a","text":"{}"}}"#, "x".repeat(5 << 20));
+    refused(call("POST", "read", &long), 413, "too long to be handed over");
     refused(call("GET", "recorded/1", ""), 404, "record the lock again");
     refused(call("GET", "recorded/x", ""), 404, "record the lock again");
     let run = |x: &str, name: &str| {
