@@ -5,8 +5,14 @@
 //! leave", "Enter when". So the rule for a step is found in the text, and no algorithm says it
 //! twice. A rule without such words continues the one before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod code;
+mod parts;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, OnceLock};
+
+use code::{Acts, Code, Effect};
+pub use code::{Place, Span};
 use doorway_core::Info;
 use doorway_core::algorithms::{ALL, Entry};
 
@@ -43,51 +49,111 @@ pub struct Rule {
     added: bool,
 }
 
-/// Lines of a file, counted from 1, the last one included.
-pub type Span = (usize, usize);
-
-/// What the source file of an algorithm says.
-#[derive(Clone, Debug)]
-pub struct Source {
-    /// The file with the handlers.
-    pub file: &'static str,
+/// A file of an algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceFile {
+    /// Its path below the folder of the algorithms.
+    pub path: &'static str,
     /// Its text.
     pub text: &'static str,
+}
+
+/// What the source files of an algorithm say.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The files with lines that act, the one with the handlers first.
+    pub files: Vec<SourceFile>,
     /// The rules, in order.
     pub rules: Vec<Rule>,
     /// The kinds of messages, in the order in which they are declared.
     pub kinds: Vec<String>,
     /// What the fields of the states mean, by name.
     pub fields: BTreeMap<String, String>,
-    lines: Vec<&'static str>,
-    functions: BTreeMap<String, Span>,
-    /// The lines for each trigger that is known beforehand. A story asks for them at every step.
-    spans: BTreeMap<Trigger, Vec<Span>>,
+    code: Code,
+    /// The lines for each trigger, and those for each effect that it may have. A story asks for
+    /// them at every step.
+    acts: BTreeMap<Trigger, (Vec<Span>, Acts)>,
 }
 
 impl Source {
-    /// The source of the algorithm of this name.
-    pub fn of(name: &str) -> Option<Self> {
+    /// The source of the algorithm of this name. It is read once.
+    pub fn of(name: &str) -> Option<&'static Self> {
+        static SOURCES: LazyLock<Vec<(&str, OnceLock<Source>)>> =
+            LazyLock::new(|| ALL.iter().map(|it| (it.info.name, OnceLock::new())).collect());
         let entry = ALL.iter().find(|entry| entry.info.name == name)?;
-        let code = code(entry);
-        let lines: Vec<&str> = code.source.lines().collect();
-        let mut fields = field_texts(code.source);
-        fields.extend(field_texts(entry.source));
-        let mut source = Self {
-            file: code.file,
-            text: code.source,
-            rules: rules(entry.source),
-            kinds: kinds(code.source),
-            fields,
-            functions: functions(&lines),
-            lines,
-            spans: BTreeMap::new(),
-        };
-        let kinds = source.kinds.iter().map(|kind| receives(kind));
+        let (_, source) = SOURCES.iter().find(|(known, _)| *known == name)?;
+        Some(source.get_or_init(|| Self::read(entry)))
+    }
+
+    fn read(entry: &'static Entry) -> Self {
+        let main = code(entry);
+        let mut files = parts::files((main.file, main.source));
+        if entry.file != main.file {
+            files.push((entry.file, entry.source));
+        }
+        let mut fields = field_texts(entry.source);
+        for (_, text) in &files {
+            for (name, text) in field_texts(text) {
+                fields.entry(name).or_insert(text);
+            }
+        }
+        let own = kinds(main.source);
+        // A message may carry one of another algorithm.
+        let mut all = own.clone();
+        all.extend(files.iter().flat_map(|(_, text)| kinds(text)));
+        let mut seen = BTreeSet::new();
+        all.retain(|kind| seen.insert(kind.clone()));
         let fixed = [Trigger::Start, Trigger::Ask, Trigger::Leave, Trigger::GiveUp, Trigger::Learn];
-        let known = fixed.into_iter().chain(kinds);
-        source.spans = known.map(|trigger| (trigger.clone(), source.find(&trigger))).collect();
-        Some(source)
+        let known: Vec<Trigger> =
+            fixed.into_iter().chain(all.iter().map(|kind| receives(kind))).collect();
+        let mut source = Self {
+            files: files.iter().map(|&(path, text)| SourceFile { path, text }).collect(),
+            rules: rules(entry.source),
+            kinds: own,
+            fields,
+            code: Code::read(&files, entry.file, all.clone()),
+            acts: BTreeMap::new(),
+        };
+        let effects = || all.iter().cloned().map(Effect::Send).chain([Effect::Enter]);
+        for trigger in known {
+            let (spans, tails) = source.find(&trigger);
+            let all = [spans.clone(), tails].concat();
+            let acts = effects().map(|effect| {
+                let found = source.code.acts(&all, &effect);
+                (effect, found)
+            });
+            let acts = acts.collect();
+            source.acts.insert(trigger, (spans, acts));
+        }
+        source.keep_files_that_act();
+        source
+    }
+
+    /// Drop the files without lines that act, and number the others anew.
+    fn keep_files_that_act(&mut self) {
+        let mut used = BTreeSet::from([0]);
+        self.each_file(&mut |file| {
+            used.insert(*file);
+        });
+        let used: Vec<usize> = used.into_iter().collect();
+        self.each_file(&mut |file| {
+            *file = used.iter().position(|used| used == file).unwrap_or_default();
+        });
+        self.files = used.iter().map(|file| self.files[*file]).collect();
+    }
+
+    /// Call `act` with every number of a file.
+    fn each_file(&mut self, act: &mut dyn FnMut(&mut usize)) {
+        for (spans, acts) in self.acts.values_mut() {
+            let (more, hits): (Vec<_>, Vec<_>) =
+                acts.values_mut().map(|(spans, hits)| (spans, hits)).unzip();
+            for (file, ..) in spans.iter_mut().chain(more.into_iter().flatten()) {
+                act(file);
+            }
+            for (file, _) in hits.into_iter().flatten() {
+                act(file);
+            }
+        }
     }
 
     /// The numbers of the rules for a step. An entry has a rule of its own in some files. Rules
@@ -112,13 +178,35 @@ impl Source {
         found
     }
 
-    /// The lines that handle a step: the arm for the kind of the message, else the whole handler,
-    /// and the function that it calls if it is little more than a call.
+    /// The lines that handle a step: the arms for the kind of the message in whatever file they
+    /// are, else the whole handler, and the functions that they call if they are little more than
+    /// a call.
     pub fn lines_for(&self, trigger: &Trigger) -> Vec<Span> {
-        self.spans.get(trigger).cloned().unwrap_or_else(|| self.find(trigger))
+        self.acts.get(trigger).map(|(spans, _)| spans.clone()).unwrap_or_default()
     }
 
-    fn find(&self, trigger: &Trigger) -> Vec<Span> {
+    /// The lines that handle a step that sends messages of these kinds or enters, and the lines
+    /// among them that do so.
+    pub fn acted(
+        &self,
+        trigger: &Trigger,
+        sent: &[&str],
+        entered: bool,
+    ) -> (Vec<Span>, Vec<Place>) {
+        let Some((spans, acts)) = self.acts.get(trigger) else { return Default::default() };
+        let sent = sent.iter().map(|kind| Effect::Send((*kind).to_owned()));
+        let effects: BTreeSet<Effect> = sent.chain(entered.then_some(Effect::Enter)).collect();
+        let mut spans: BTreeSet<Span> = spans.iter().copied().collect();
+        let mut hits = BTreeSet::new();
+        for (more, places) in effects.iter().filter_map(|effect| acts.get(effect)) {
+            spans.extend(more);
+            hits.extend(places);
+        }
+        (spans.into_iter().collect(), hits.into_iter().collect())
+    }
+
+    /// The lines that handle a trigger, and others that may send or enter because of it.
+    fn find(&self, trigger: &Trigger) -> (Vec<Span>, Vec<Span>) {
         let handler = match trigger {
             Trigger::Start => "start",
             Trigger::Ask => "acquire",
@@ -127,42 +215,15 @@ impl Source {
             Trigger::Learn => "failed",
             Trigger::Receive(_) | Trigger::Enter => "receive",
         };
-        let whole: Vec<Span> = self.functions.get(handler).copied().into_iter().collect();
-        let mut spans = match trigger {
+        let whole: Vec<Span> = self.code.handler(handler).into_iter().collect();
+        let (spans, tails) = match trigger {
             Trigger::Receive(kind) => {
-                let arms = arms(&self.lines, &self.functions, kind);
-                if arms.is_empty() { whole } else { arms }
+                let (arms, tails) = self.code.arms(kind);
+                (if arms.is_empty() { whole } else { arms }, tails)
             }
-            _ => whole,
+            _ => (whole, Vec::new()),
         };
-        for (from, to) in spans.clone() {
-            if to - from < 4 {
-                spans.extend(self.called((from, to)));
-            }
-        }
-        spans.sort_unstable();
-        spans.dedup();
-        spans
-    }
-
-    /// The lines among `spans` that can have sent a message of one of these kinds, or entered.
-    pub fn hits(&self, spans: &[Span], sent: &[&str], entered: bool) -> Vec<usize> {
-        let sent: BTreeSet<String> = sent.iter().map(|kind| format!("Message::{kind}")).collect();
-        let hit = |line: &str| {
-            let sends = line.contains("send") && sent.iter().any(|kind| line.contains(kind));
-            sends || entered && line.contains(".enter()")
-        };
-        let numbers = spans.iter().flat_map(|(from, to)| *from..=*to);
-        numbers.filter(|number| self.lines.get(number - 1).is_some_and(|line| hit(line))).collect()
-    }
-
-    /// The functions of the file that are called in these lines.
-    fn called(&self, (from, to): Span) -> Vec<Span> {
-        let text = self.lines[from - 1..to].join("\n");
-        let called = self.functions.iter().filter(|(name, _)| {
-            text.contains(&format!("self.{name}(")) || text.contains(&format!("Self::{name}("))
-        });
-        called.map(|(_, span)| *span).filter(|span| *span != (from, to)).collect()
+        (self.code.with_called(spans), tails)
     }
 }
 
@@ -327,75 +388,10 @@ fn field_texts(source: &str) -> BTreeMap<String, String> {
     texts
 }
 
-/// The functions of a file. Of several with one name, the first counts: the handlers come first.
-fn functions(lines: &[&str]) -> BTreeMap<String, Span> {
-    let mut found = BTreeMap::new();
-    for (at, line) in lines.iter().enumerate() {
-        let code = line.trim_start();
-        let indent = line.len() - code.len();
-        let Some(rest) = code
-            .strip_prefix("fn ")
-            .or_else(|| code.strip_prefix("pub(super) fn "))
-            .or_else(|| code.strip_prefix("pub fn "))
-        else {
-            continue;
-        };
-        let end = rest.find(['(', '<']).unwrap_or(rest.len());
-        let close = format!("{}}}", " ".repeat(indent));
-        let last = lines[at..].iter().position(|line| *line == close).unwrap_or(0);
-        found.entry(rest[..end].to_owned()).or_insert((at + 1, at + 1 + last));
-    }
-    found
-}
-
-/// The arms for a kind of message that do more than reject it: those of `receive`, or else those of
-/// another function that receives.
-fn arms(lines: &[&str], functions: &BTreeMap<String, Span>, kind: &str) -> Vec<Span> {
-    let handlers = ["receive", "handle", "take"].into_iter().filter_map(|name| functions.get(name));
-    for (from, to) in handlers {
-        let mut found = Vec::new();
-        for at in *from..*to {
-            let code = lines[at].trim_start();
-            let pattern = code.split("=>").next().unwrap_or(code);
-            let names = pattern.split("Message::").skip(1).any(|rest| {
-                let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-                rest[..end].eq_ignore_ascii_case(kind)
-            });
-            if names && code.starts_with("Message::") && code.contains("=>") {
-                found.push((at + 1, arm_end(lines, at)));
-            }
-        }
-        let rejects = |(from, to): &Span| {
-            let text = lines[from - 1..*to].join("\n");
-            to - from < 3 && (text.contains("reject(") || text.contains("Err("))
-        };
-        if found.iter().any(|span| !rejects(span)) {
-            found.retain(|span| !rejects(span));
-        }
-        if !found.is_empty() {
-            return found;
-        }
-    }
-    Vec::new()
-}
-
-/// The last line of the arm that begins at index `at`.
-fn arm_end(lines: &[&str], at: usize) -> usize {
-    let indent = lines[at].len() - lines[at].trim_start().len();
-    if !lines[at].trim_end().ends_with('{') {
-        return at + 1;
-    }
-    let inner = |line: &&str| {
-        let deep = line.len() - line.trim_start().len();
-        line.trim().is_empty() || deep > indent
-    };
-    at + 2 + lines[at + 1..].iter().take_while(|line| inner(line)).count()
-}
-
 /// The triggers that an algorithm must have a rule for: each handler, and each kind of message.
 pub fn demanded(info: &Info) -> Vec<Trigger> {
     let Some(source) = Source::of(info.name) else { return Vec::new() };
-    let own = |name: &str| source.functions.contains_key(name);
+    let own = |name: &str| source.code.handler(name).is_some();
     let mut triggers = vec![Trigger::Ask, Trigger::Leave];
     triggers.extend(info.withdraws.then_some(Trigger::GiveUp));
     triggers.extend(own("start").then_some(Trigger::Start));
@@ -403,7 +399,7 @@ pub fn demanded(info: &Info) -> Vec<Trigger> {
     // A variant of another algorithm does without some of its messages, and then has no rule that
     // names them.
     let variant = ALL.iter().find(|entry| entry.info.name == info.name);
-    let variant = variant.is_some_and(|entry| entry.file != source.file);
+    let variant = variant.is_some_and(|entry| entry.file != source.files[0].path);
     let named = |kind: &str| source.rules.iter().any(|rule| rule.text.contains(kind));
     let kinds = source.kinds.iter().filter(|kind| !variant || named(&kind.to_uppercase()));
     triggers.extend(kinds.map(|kind| receives(kind)));
@@ -424,7 +420,13 @@ mod tests {
                 if source.rules_for(&trigger, false, true).is_empty() {
                     missing.push(format!("{}: no rule for {trigger:?}", entry.info.name));
                 }
-                if source.lines_for(&trigger).is_empty() {
+                let lines = source.lines_for(&trigger);
+                // With several kinds, the whole handler would say nothing about this one.
+                let receive = source.code.handler("receive").unwrap();
+                let vague = matches!(trigger, Trigger::Receive(_))
+                    && source.kinds.len() > 1
+                    && lines.contains(&receive);
+                if lines.is_empty() || vague {
                     missing.push(format!("{}: no lines for {trigger:?}", entry.info.name));
                 }
             }
@@ -441,11 +443,14 @@ mod tests {
         assert_eq!(source.rules_for(&receives("Reply"), false, false), [3]);
         assert_eq!(source.rules_for(&receives("Reply"), false, true), [3, 6]);
         assert!(source.rules[1].text.ends_with("with an older request; else REPLY."));
-        let lines: Vec<&str> = source.text.lines().collect();
-        let [(from, to)] = source.lines_for(&receives("Request"))[..] else { panic!("one arm") };
+        let lines: Vec<&str> = source.files[0].text.lines().collect();
+        let request = receives("Request");
+        let [(0, from, to)] = source.lines_for(&request)[..] else { panic!("one arm") };
         assert_eq!(lines[from - 1].trim(), "Message::Request(clock) => {");
         assert_eq!(lines[to - 1], "            }");
-        let [hit] = source.hits(&[(from, to)], &["Reply"], false)[..] else { panic!("one line") };
+        let (spans, hits) = source.acted(&request, &["Reply"], false);
+        let [(0, hit)] = hits[..] else { panic!("one line") };
+        assert_eq!(spans, [(0, from, to)]);
         assert_eq!(lines[hit - 1].trim(), "out.send(from, Message::Reply);");
         assert_eq!(source.fields["awaited"], "The nodes that have not yet replied to it.");
         // A rule of its own for the entry, and rules that continue others.
@@ -453,5 +458,75 @@ mod tests {
         assert_eq!(lamport.rules_for(&receives("Request"), true, false), [2, 5]);
         let carvalho = Source::of("carvalho-roucairol").unwrap();
         assert_eq!(carvalho.rules_for(&receives("Request"), false, false), [2, 3, 4]);
+    }
+
+    /// What a reader sees: the marked lines, with the strongly marked ones after a star.
+    fn shown(name: &str, trigger: &Trigger, sent: &[&str], entered: bool) -> Vec<String> {
+        let source = Source::of(name).unwrap();
+        let (spans, hits) = source.acted(trigger, sent, entered);
+        let of = |(file, from, to): Span| {
+            let SourceFile { path, text } = source.files[file];
+            let first = text.lines().nth(from - 1).unwrap().trim();
+            let hits = hits.iter().filter(|(of, at)| *of == file && (from..=to).contains(at));
+            let hits = hits.map(|(_, at)| text.lines().nth(at - 1).unwrap().trim());
+            let hits: Vec<String> = hits.map(|line| format!(" * {line}")).collect();
+            format!("{path}: {first}{}", hits.concat())
+        };
+        spans.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_message_is_followed_into_the_files_that_an_algorithm_is_built_of() {
+        for (name, kind, sent, lines) in [
+            (
+                "maekawa",
+                "Request",
+                "Locked",
+                &[
+                    "maekawa.rs: let reply = self.arbiter.handle::<R>(from, message)?; \
+                     * self.send(request.node, Message::answer(request, answer, self.clock), out);",
+                    "maekawa/arbiter.rs: Message::Request(clock) => \
+                     self.request::<R>(Timestamp { clock: *clock, node: from }),",
+                    "maekawa/arbiter.rs: pub fn request<R: Rules>\
+                     (&mut self, request: Timestamp) -> Result<Reply, &'static str> {",
+                ][..],
+            ),
+            // The variant has a requester of its own.
+            (
+                "maekawa-unordered",
+                "Inquire",
+                "Relinquish",
+                &[
+                    "maekawa.rs: let reaction = self.requester.handle::<R>(from, message)?; \
+                     * self.send(member, Message::Relinquish, out);",
+                    "maekawa/requester.rs: Message::Inquire(number) \
+                     if self.inquire::<R>(member, *number) => {",
+                    "maekawa/requester.rs: Message::Inquire(_) => {}",
+                    "maekawa_unordered.rs: fn inquire<R: Rules>\
+                     (&mut self, _member: NodeId, number: u64) -> bool {",
+                ],
+            ),
+            (
+                "majority",
+                "Release",
+                "Yes",
+                &[
+                    "majority.rs: Message::Release(clock) => self.voter.release(theirs(clock)),",
+                    "majority.rs: match answer { \
+                     * self.send(group, r.node, Message::Yes(r.clock, self.clock), out);",
+                    "majority/voter.rs: pub(super) fn release\
+                     (&mut self, request: Timestamp) -> Option<VoterReply> {",
+                ],
+            ),
+        ] {
+            assert_eq!(shown(name, &receives(kind), &[sent], false), lines, "{name}");
+        }
+        // The message within the message; and what a node sends to itself takes effect at once.
+        let heir = shown("maekawa-heir", &receives("Locked"), &[], true);
+        assert!(heir.iter().any(|line| line.ends_with("* out.enter();")), "{heir:#?}");
+        let alone = shown("maekawa-heir", &Trigger::Ask, &[], true);
+        assert!(alone.iter().any(|line| line.ends_with("* out.enter();")), "{alone:#?}");
+        let leave = shown("maekawa", &Trigger::Leave, &["Locked"], false);
+        assert!(leave.iter().any(|line| line.contains("* self.send(request.node,")), "{leave:#?}");
     }
 }

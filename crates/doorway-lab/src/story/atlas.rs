@@ -14,7 +14,7 @@ use super::Story;
 use super::moment::{Moment, actor};
 use super::view::{FrameView, NodeView, ViolationView, shown};
 use super::waits::deadlock;
-use crate::source::Source;
+use crate::source::{Place, Source, Span};
 use crate::{Choice, World};
 
 /// The most worlds in one file.
@@ -55,8 +55,8 @@ impl Atlas {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Cause {
     rules: Vec<usize>,
-    lines: Vec<(usize, usize)>,
-    hits: Vec<usize>,
+    lines: Vec<Span>,
+    hits: Vec<Place>,
 }
 
 /// A world.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::refutations;
 use crate::script::OPTIONS;
-use crate::source::Source;
+use crate::source::{Rule, Source, SourceFile};
 
 /// An algorithm in the list of all algorithms.
 #[derive(Clone, Debug, Serialize)]
@@ -46,14 +46,21 @@ pub struct AlgorithmView {
     pub options: Vec<(&'static str, &'static str)>,
     /// The rules of the paper.
     pub rules: Vec<RuleView>,
-    /// The file with its code.
-    pub file: &'static str,
-    /// The text of that file below its opening comment, from which the rules are.
+    /// The files with its code, the one with the handlers first.
+    pub files: Vec<FileView>,
+    /// What the fields of its states mean.
+    pub fields: BTreeMap<String, String>,
+}
+
+/// A file of an algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileView {
+    /// Its path below the folder of the algorithms.
+    pub path: &'static str,
+    /// Its text below its opening comment, from which the rules are.
     pub source: &'static str,
     /// How many lines the opening comment has.
     pub skipped: usize,
-    /// What the fields of its states mean.
-    pub fields: BTreeMap<String, String>,
 }
 
 /// A rule of a paper.
@@ -101,20 +108,21 @@ pub fn algorithm(name: &str) -> Option<AlgorithmView> {
         "graph" | "initiators" => info.needs == Needs::Graph,
         _ => true,
     };
-    let opening = source.text.split_inclusive('\n').take_while(|line| line.starts_with("//!"));
-    let (skipped, length) =
-        opening.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
-    let rule = |rule: crate::source::Rule| RuleView { number: rule.number, text: rule.text };
+    let file = |file: &SourceFile| {
+        let opening = file.text.split_inclusive('\n').take_while(|line| line.starts_with("//!"));
+        let (skipped, length) =
+            opening.fold((0, 0), |(lines, bytes), line| (lines + 1, bytes + line.len()));
+        FileView { path: file.path, source: &file.text[length..], skipped }
+    };
+    let rule = |rule: &Rule| RuleView { number: rule.number, text: rule.text.clone() };
     Some(AlgorithmView {
         entry: entry(info),
         check: refutations::of(info.name).map(|refutation| refutation.check),
         shared: info.shared,
         withdraws: info.withdraws,
         options: OPTIONS.iter().filter(option).copied().collect(),
-        rules: source.rules.into_iter().map(rule).collect(),
-        file: source.file,
-        source: &source.text[length..],
-        skipped,
-        fields: source.fields,
+        rules: source.rules.iter().map(rule).collect(),
+        files: source.files.iter().map(file).collect(),
+        fields: source.fields.clone(),
     })
 }

@@ -98,7 +98,7 @@ pub const MAX_PICKED: usize = 2_000;
 struct Frame {
     setup: String,
     opening: Vec<OpeningView>,
-    source: Source,
+    source: &'static Source,
     history: Option<History>,
 }
 
@@ -205,7 +205,7 @@ impl Story {
 
     fn take(&mut self, choice: Choice) -> StepView {
         let judge: Option<&Judge> = self.frame.history.map(History::judge);
-        let step = self.now.take(choice, &self.frame.source, judge);
+        let step = self.now.take(choice, self.frame.source, judge);
         self.choices.push(choice);
         if self.choices.len().is_multiple_of(APART) {
             self.kept.push(Arc::new(self.now.clone()));

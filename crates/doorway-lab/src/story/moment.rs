@@ -99,8 +99,9 @@ impl Moment {
             self.print = line.bytes().chain([b'\n']).fold(self.print, mix);
         }
         let trigger = trigger(&step);
-        let lines = trigger.as_ref().map(|it| source.lines_for(it)).unwrap_or_default();
         let kinds: Vec<&str> = sends.iter().map(|send| kind(&send.text)).collect();
+        let acted = trigger.as_ref().map(|it| source.acted(it, &kinds, step.entered));
+        let (lines, hits) = acted.unwrap_or_default();
         self.over.clone_from(&step.violation);
         StepView {
             word,
@@ -112,7 +113,7 @@ impl Moment {
             rules: trigger
                 .map(|it| source.rules_for(&it, step.entered, self.given_up.contains(node)))
                 .unwrap_or_default(),
-            hits: source.hits(&lines, &kinds, step.entered),
+            hits,
             lines,
             sends,
             state: NodeView::of(&self.world, node),

@@ -1,5 +1,7 @@
 //! Stories of every algorithm and of every script.
 
+use std::collections::BTreeSet;
+
 use doorway_core::algorithms::ALL;
 
 use super::*;
@@ -61,9 +63,10 @@ fn every_algorithm_has_a_story_that_its_words_tell_again() {
 
 #[test]
 fn every_step_names_a_rule_and_the_lines_that_ran() {
+    let mut missed = BTreeSet::new();
     for entry in ALL {
         let mut story = Story::begin(&format!("{} n=4", entry.info.name)).unwrap();
-        let lines = Source::of(entry.info.name).unwrap().text.lines().count();
+        let source = Source::of(entry.info.name).unwrap();
         let fields = story.view(Vec::new()).frame.unwrap().fields;
         assert!(fields.iter().all(|name| !name.is_empty()), "{}", entry.info.name);
         for step in story.go(Pick::Dice(3), StopCondition::Steps(200)) {
@@ -71,9 +74,17 @@ fn every_step_names_a_rule_and_the_lines_that_ran() {
             assert_eq!(step.state.fields.len(), fields.len(), "{}", entry.info.name);
             assert!(!step.rules.is_empty(), "{}: {}", entry.info.name, step.word);
             assert!(!step.lines.is_empty(), "{}: {}", entry.info.name, step.word);
-            assert!(step.lines.iter().all(|(from, to)| from <= to && *to <= lines));
+            let lines = |file: usize| source.files[file].text.lines().count();
+            assert!(step.lines.iter().all(|&(file, from, to)| from <= to && to <= lines(file)));
+            // Whatever a step does outside its node, some line of the code does it.
+            if step.hits.is_empty() && (step.entered || !step.sends.is_empty()) {
+                let cause = step.word.chars().next().unwrap();
+                let sent: Vec<String> = step.sends.iter().map(|it| it.text.clone()).collect();
+                missed.insert(format!("{} {cause} {sent:?} {:?}", entry.info.name, step.lines));
+            }
         }
     }
+    assert!(missed.is_empty(), "{missed:#?}");
 }
 
 #[test]

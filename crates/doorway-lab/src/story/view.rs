@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fields::fields;
 use crate::check::Property;
-use crate::source::{Span, sends_round};
+use crate::source::{Place, Span, sends_round};
 use crate::{Violation, World};
 
 /// A story, or the new part of one.
@@ -151,10 +151,10 @@ pub struct StepView {
     pub violation: Option<ViolationView>,
     /// The rules that ran.
     pub rules: Vec<usize>,
-    /// The lines that handled the step.
+    /// The lines that handled the step, each with the number of its file.
     pub lines: Vec<Span>,
     /// The lines among them that had its effects.
-    pub hits: Vec<usize>,
+    pub hits: Vec<Place>,
     /// The node after the step.
     pub state: NodeView,
     /// A hash of everything that has been told up to here.

@@ -2,6 +2,7 @@
 //!
 //! Tests that need the browser are ignored unless they are asked for: `cargo xtask test Chromium`.
 
+mod code;
 #[expect(dead_code, reason = "the tests of the live page use the rest")]
 mod driver;
 mod exports;
