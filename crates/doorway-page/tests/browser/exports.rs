@@ -445,14 +445,23 @@ fn an_atlas_charges_messages_as_the_server_does_and_its_links_open_at_both() {
 fn a_recording_with_hostile_names_is_shown_as_text() {
     let mut story = Story::begin("ricart-agrawala n=3").unwrap();
     story.go(Pick::Fair, StopCondition::Steps(30));
-    let names = ["<img src=x onerror=alert(1)>", "b\"'&", "</script>"];
+    let names = ["<img src=x onerror=alert(1)>", "b\"'&", "</script>\u{202e}gnp.exe"];
     let names = names.map(str::to_owned).to_vec();
-    let trace = Trace { names, unit: "milliseconds", ..story.trace() };
+    let title = "lock \u{202e}gnp.exe of group shop".to_owned();
+    let trace = Trace { names, title, unit: "milliseconds", ..story.trace() };
     let stage = Stage::new(Look::DESK, First::Recording(Box::new(trace)));
     assert_eq!(stage.browser.run("return document.querySelectorAll('img').length"), 0);
     assert!(stage.text(".lanes").contains("<img src=x onerror=alert(1)>"));
+    // A sign that turns the direction of reading is shown and turns nothing.
+    assert_eq!(stage.text(".story"), "lock ⟨U+202E⟩gnp.exe of group shop");
+    assert!(stage.text(".lanes").contains("</script>⟨U+202E⟩gnp.exe"));
     let steps = stage.browser.run("return doorwayLab.story.steps.length").as_u64().unwrap();
     assert!(steps >= 30, "{steps}");
+    for at in 0..=steps {
+        stage.browser.run(&format!("doorwayLab.show({at})"));
+        let raw = stage.browser.run("return document.body.innerText.includes('\\u202e')");
+        assert_eq!(raw, false, "step {at}");
+    }
     stage.browser.press(&["End"]);
     stage.until(steps);
     assert!(stage.text(".next").contains("A recording"));

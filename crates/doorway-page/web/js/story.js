@@ -13,6 +13,8 @@
  * @property {[number, number]} [pays]
  */
 
+import { plain } from "./dom.js";
+
 /** The first word of a message is its kind. @param {string} text */
 export const kindOf = (text) => text.match(/^[A-Za-z0-9]+/)?.[0] ?? text;
 
@@ -21,7 +23,9 @@ const APART = 64;
 export class Story {
   /** @param {any} telling  what the home told: the frame, and the first steps */
   constructor(telling) {
-    this.frame = telling;
+    /** What real nodes have recorded are the texts of strangers. @type {(text: string) => string} */
+    this.tame = telling.names ? plain : String;
+    this.frame = { ...telling, algorithm: this.tame(telling.algorithm), run: this.tame(telling.run), names: telling.names?.map(plain) };
     this.n = telling.group.n;
     this.key = telling.key;
     this.steps = [];
@@ -59,8 +63,8 @@ export class Story {
 
   /** A story with the first steps of this one, to go on in another way. */
   branch(at) {
-    const frame = { ...this.frame, key: this.key, steps: this.steps.slice(0, at), choices: null };
-    const branch = new Story({ ...frame, notes: [], round: null, ends: null, title: this.title });
+    const frame = { ...this.frame, key: this.key, steps: this.steps.slice(0, at), choices: null, title: this.title };
+    const branch = new Story({ ...frame, notes: [], round: null, ends: null });
     branch.choices.clear();
     if (this.choices.has(at)) branch.choices.set(at, this.choices.get(at));
     branch.stuck = null;
@@ -69,7 +73,7 @@ export class Story {
 
   #send(node, sends, sent) {
     for (const { id, to, text, pays } of sends ?? []) {
-      const flight = { id, from: node, to, text, pays, sent, arrived: [], lost: null, ended: null };
+      const flight = { id, from: node, to, text: this.tame(text), pays, sent, arrived: [], lost: null, ended: null };
       this.flights.set(id, flight);
     }
   }
@@ -161,9 +165,7 @@ export class Story {
   }
 
   /** What a node is called. */
-  name(node) {
-    return this.frame.names?.[node - 1] ?? `node ${node}`;
-  }
+  name(node) { return this.frame.names?.[node - 1] ?? `node ${node}`; }
 
   /** What a step begins with, without its effects. */
   cause(at) {
@@ -182,7 +184,7 @@ export class Story {
   sentence(at) {
     const step = this.steps[at - 1];
     if (!step) return this.frame.names ? this.#standing() : "The beginning.";
-    if (step.say) return step.say;
+    if (step.say) return this.tame(step.say);
     const parts = [this.cause(at)];
     const sends = new Map();
     for (const { to, text } of step.sends ?? []) sends.set(text, [...(sends.get(text) ?? []), to]);
