@@ -74,7 +74,7 @@ impl Sessions {
         out: &mut Vec<Output>,
     ) -> Result<(u16, Option<u64>), Refusal> {
         let version = common_version(opening.hello.versions)?;
-        self.check_stage(&opening.hello.opening)?;
+        self.check_stage(&opening.hello.opening, opening.remote)?;
         let connection = opening.connection;
         self.identify(connection, &opening.principal)?;
         let Opening { principal, remote, process, hello, claims, secret, .. } = opening;
@@ -238,16 +238,22 @@ impl Sessions {
     }
 
     /// Refuse what the node does not do any more. While it drains, sessions go on until they hold
-    /// nothing, and questions are answered.
-    fn check_stage(&self, opening: &doorway_protocol::Opening) -> Result<(), Refusal> {
+    /// nothing, also those of former holders that it waits for, and questions are answered.
+    fn check_stage(
+        &self,
+        opening: &doorway_protocol::Opening,
+        remote: bool,
+    ) -> Result<(), Refusal> {
         let goes_on = match opening {
             doorway_protocol::Opening::Visit => true,
             doorway_protocol::Opening::New { .. } => false,
-            doorway_protocol::Opening::Resume { session, .. } => self.open.contains_key(&session.0),
+            doorway_protocol::Opening::Resume { session, .. } => {
+                self.open.contains_key(&session.0) || self.former.believes(session.0, remote)
+            }
         };
         match self.stage {
             Stage::Stopped => Err(stopping()),
-            Stage::Draining if !goes_on => Err(drained()),
+            Stage::Draining { .. } if !goes_on => Err(drained()),
             _ => Ok(()),
         }
     }

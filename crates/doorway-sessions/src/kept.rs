@@ -52,6 +52,7 @@ impl Sessions {
         let room = 2 * (session.grants.len() + session.waiting.len()) < self.setup.limits.grants;
         let keeps = room
             && self.stage == Stage::Serving
+            && self.former.awaited_until.is_none()
             && session.life == (Life::Connection { inherited: false })
             && !session.is_bound()
             && ask.mode == Mode::Exclusive

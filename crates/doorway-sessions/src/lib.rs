@@ -160,12 +160,11 @@ pub struct Sessions {
 /// Whether locks are granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Former holders that the ledger lacks may claim what they held until this moment. Nothing is
-    /// granted meanwhile.
-    Reclaiming(Moment),
+    /// Locks are granted, unless former holders are awaited: see `FormerProcess`.
     Serving,
-    /// Nothing is granted any more; the service ends when nothing is held.
-    Draining,
+    /// Nothing is granted any more; the service ends when nothing is held. `told` if the shell was
+    /// told that this is so.
+    Draining { told: bool },
     /// Everything is left to the next process.
     Stopped,
 }
@@ -256,6 +255,7 @@ impl Sessions {
     pub fn step(&mut self, now: Moment, input: Input, out: &mut Vec<Output>) {
         let first = out.len();
         self.process(now, input, out);
+        self.report_drained(out);
         self.await_drops(first, out);
         self.withhold(now, first, out);
         self.note_informed(&out[first..]);

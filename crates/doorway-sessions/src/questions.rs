@@ -56,10 +56,7 @@ impl Sessions {
 
     /// Until when former holders may claim what they held.
     pub fn reclaiming(&self) -> Option<Moment> {
-        match self.stage {
-            Stage::Reclaiming(until) => Some(until),
-            _ => None,
-        }
+        self.former.awaited_until
     }
 
     /// How much longer a session lives if its client is not heard any more, in
@@ -71,7 +68,27 @@ impl Sessions {
 
     /// Whether nothing is granted any more.
     pub fn is_stopping(&self) -> bool {
-        matches!(self.stage, Stage::Draining | Stage::Stopped)
+        matches!(self.stage, Stage::Draining { .. } | Stage::Stopped)
+    }
+
+    /// Whether the service drains, and nothing is held any more.
+    pub fn is_drained(&self) -> bool {
+        matches!(self.stage, Stage::Draining { told: true })
+    }
+
+    /// Whether the records of grants that have ended could not be erased. These grants keep their
+    /// locks until the records are erased.
+    pub fn withholds(&self) -> bool {
+        self.ledger.withholds()
+    }
+
+    /// Whether nobody holds a lock, as far as the node knows, and the next process would find
+    /// nothing: no session, no record that could not be erased, and no former holder to wait for.
+    pub fn leaves_nothing(&self) -> bool {
+        self.open.is_empty()
+            && self.counters.held == 0
+            && !self.ledger.withholds()
+            && self.former.awaited_until.is_none()
     }
 
     /// The lock at the node behind a name, and its number of permits.

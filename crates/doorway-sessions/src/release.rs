@@ -81,7 +81,7 @@ impl Sessions {
         let holder = self.detached_holder(principal, lock, fence);
         let Some(number) = holder.filter(|_| self.stage != Stage::Stopped) else {
             // A grant that was left to the next process may still be held.
-            let left = matches!(self.stage, Stage::Stopped | Stage::Draining);
+            let left = self.is_stopping();
             return Err(if left { stopping() } else { not_held(lock, fence) });
         };
         let Some(session) = self.open.get_mut(&number) else { return Err(not_held(lock, fence)) };
@@ -155,9 +155,6 @@ impl Sessions {
         self.leave(&lock, grant.permits);
         self.counters.ended(&lock, kind);
         self.announce(number, kind, lock, fence, why, out);
-        if self.stage == Stage::Draining && self.counters.in_use() == 0 {
-            out.push(Output::Drained);
-        }
     }
 
     /// The node has lost a grant: another member broke the rules, or what was reclaimed after a
@@ -201,7 +198,7 @@ impl Sessions {
                 let Some(next) = next else { break };
                 ask = next;
             }
-            if matches!(self.stage, Stage::Reclaiming(_)) {
+            if self.former.awaited_until.is_some() {
                 self.former.broken.insert((lock.clone(), fence));
             }
             self.end_if_idle(number, out);

@@ -14,7 +14,7 @@ use super::acquire::{PendingAcquire, Progress};
 use super::event::{Output, ProcessId};
 use super::open::NewSession;
 use super::session::{Session, UNLIMITED};
-use super::{Places, Sessions, Stage, allowed};
+use super::{Places, Sessions, allowed};
 use crate::ledger::{GrantRecord, LedgerContents, Record, SessionRecord};
 use crate::principal::{Principal, Right, Rights};
 use crate::settings::ClientSettings;
@@ -24,6 +24,9 @@ use crate::settings::ClientSettings;
 pub(super) struct FormerProcess {
     /// The highest number of a session of the former process.
     pub(super) last: u64,
+    /// Until when former holders that the ledger lacks may claim what they held, also while the node
+    /// drains. Nothing is granted meanwhile. None if nobody is awaited any more.
+    pub(super) awaited_until: Option<Moment>,
     /// The ledger may lack some sessions, so clients of other machines are believed.
     lacking: bool,
     /// Sessions of a ledger that has no grants of sessions with a connection. Their clients may
@@ -129,7 +132,7 @@ impl Sessions {
         if longest.is_zero() {
             out.push(Output::Serve);
         } else {
-            self.stage = Stage::Reclaiming(now.after(longest));
+            self.former.awaited_until = Some(now.after(longest));
         }
     }
 
@@ -206,7 +209,7 @@ impl Sessions {
     ) -> BTreeSet<(Name, Fence)> {
         let awaited = self.former.waits_for.remove(&number);
         let believed = awaited || named && self.former.believes(number, remote);
-        if !believed || !matches!(self.stage, Stage::Reclaiming(_)) {
+        if !believed || self.former.awaited_until.is_none() {
             return BTreeSet::new();
         }
         let mut reclaimed = BTreeSet::new();
@@ -227,9 +230,9 @@ impl Sessions {
 
     /// Serve as soon as all former holders are back, or their time is over.
     pub(super) fn serve_if_due(&mut self, now: Moment, out: &mut Vec<Output>) {
-        let Stage::Reclaiming(until) = self.stage else { return };
+        let Some(until) = self.former.awaited_until else { return };
         if now >= until || self.former.waits_for.is_empty() && !self.former.lacking {
-            self.stage = Stage::Serving;
+            self.former.awaited_until = None;
             self.former.waits_for.clear();
             self.former.broken.clear();
             self.former.lacking = false;

@@ -55,19 +55,15 @@ impl Sessions {
         self.serve_if_due(now, out);
         self.settle_ledger(out);
         self.probe_in_trouble(now, out);
-        let until = match self.stage {
-            Stage::Reclaiming(until) => Some(until),
-            _ => None,
-        };
         let deadlines = self.open.values().filter_map(super::session::Session::deadline);
-        let next = deadlines.chain(until).min().unwrap_or(Moment::NEVER);
+        let next = deadlines.chain(self.former.awaited_until).min().unwrap_or(Moment::NEVER);
         self.due = next.clamp(now.after(Duration::from_millis(2)), now.after(OFTEN));
     }
 
     /// Refuse a request for a lock if the service drains or stops.
     pub fn check_grants(&self) -> Result<(), Refusal> {
         match self.stage {
-            Stage::Draining => Err(drained()),
+            Stage::Draining { .. } => Err(drained()),
             Stage::Stopped => Err(stopping()),
             _ => Ok(()),
         }
@@ -76,10 +72,10 @@ impl Sessions {
     /// Grant nothing any more, tell all clients to leave, and wait until no lock is held. A lock is
     /// free only when its holder has released it, or when the time of its session is over.
     pub(super) fn drain(&mut self, time: Duration, out: &mut Vec<Output>) {
-        if matches!(self.stage, Stage::Draining | Stage::Stopped) {
+        if self.is_stopping() {
             return;
         }
-        self.stage = Stage::Draining;
+        self.stage = Stage::Draining { told: false };
         let time = time.as_millis() as u64;
         let all = self.connections.keys().copied();
         out.extend(all.map(|connection| Output::Tell(connection, Reply::Stopping(time))));
@@ -91,7 +87,15 @@ impl Sessions {
             self.answer(number, request, Err(drained()), out);
             self.end_if_idle(number, out);
         }
-        if self.counters.in_use() == 0 {
+    }
+
+    /// Say once that a service that drains holds nothing any more. A former holder that may still
+    /// claim its lock is a holder, and so is a grant whose record could not be erased.
+    pub(super) fn report_drained(&mut self, out: &mut Vec<Output>) {
+        let Stage::Draining { told: told @ false } = &mut self.stage else { return };
+        let awaits = self.former.awaited_until.is_some();
+        if self.counters.in_use() == 0 && !awaits && !self.ledger.withholds() {
+            *told = true;
             out.push(Output::Drained);
         }
     }

@@ -32,7 +32,7 @@ impl Service {
             }
         };
         let _ = tokio::time::timeout(LAST_WORDS, written).await;
-        if self.sessions() == 0 && self.held() == 0 {
+        if shell.core.lock().sessions.leaves_nothing() {
             // Nothing is left to the next process, so the others need not wait for a lease.
             let _ = tokio::time::timeout(LEAVING, shell.node.leave()).await;
         }
@@ -68,13 +68,27 @@ impl Service {
         if self.drain(within.unwrap_or(self.0.drain)).await {
             return Ok(());
         }
-        let held = match self.in_use() {
-            1 => "1 lock is still held".to_owned(),
-            held => format!("{held} locks are still held"),
-        };
+        let held = self.held_by();
         let text =
             format!("{held}; the node grants nothing any more, and ends when nothing is held");
         Err(refusal(Code::NotFree, text))
+    }
+
+    /// What a service that drains waits for, in words.
+    fn held_by(&self) -> String {
+        let core = self.0.core.lock();
+        let sessions = &core.sessions;
+        match sessions.counters().in_use() {
+            1 => "1 lock is still held".to_owned(),
+            0 if sessions.reclaiming().is_some() => {
+                "clients that held locks before the node crashed may still come back".to_owned()
+            }
+            0 if sessions.withholds() => {
+                "the end of a lock cannot be written to the ledger, so the lock is still held"
+                    .to_owned()
+            }
+            held => format!("{held} locks are still held"),
+        }
     }
 
     /// Wait until the service was drained, and nothing is held any more.
@@ -87,7 +101,7 @@ impl Service {
     pub async fn drain(&self, time: Duration) -> bool {
         let drained = self.0.drained.notified();
         self.0.input(Input::Drain(time));
-        if self.in_use() == 0 {
+        if self.0.core.lock().sessions.is_drained() {
             return true;
         }
         tokio::time::timeout(time, drained).await.is_ok()

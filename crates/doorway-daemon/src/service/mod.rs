@@ -290,11 +290,6 @@ impl Service {
         self.0.core.lock().sessions.held()
     }
 
-    /// How many grants are held, without those of windows, which are remembered across a restart.
-    fn in_use(&self) -> u64 {
-        self.0.core.lock().sessions.counters().in_use()
-    }
-
     /// Wait until a session or a connection was opened or has ended.
     pub fn changed(&self) -> impl Future<Output = ()> {
         self.0.changed.notified()

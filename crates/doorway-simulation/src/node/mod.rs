@@ -260,8 +260,7 @@ impl Node {
         self.input(context, Input::Stop);
         self.flush(context);
         let Some(process) = &self.process else { return };
-        let empty = process.sessions.is_empty() && process.sessions.held() == 0;
-        if !(empty && self.leave_group(context)) {
+        if !(process.sessions.leaves_nothing() && self.leave_group(context)) {
             self.halt(context);
         }
     }

@@ -362,6 +362,10 @@ fn released(out: &[Output]) -> Vec<AskId> {
     out.iter().filter_map(release).collect()
 }
 
+fn drained(out: &[Output]) -> bool {
+    out.iter().any(|output| matches!(output, Output::Drained))
+}
+
 fn serves(out: &[Output]) -> bool {
     out.iter().any(|output| matches!(output, Output::Serve))
 }

@@ -130,6 +130,50 @@ fn a_damaged_ledger_grants_nothing_before_the_longest_ttl_is_over() {
     assert!(serves(&out));
 }
 
+#[test]
+fn a_node_that_drains_goes_on_to_wait_for_former_holders_and_then_serves() {
+    let mut node = TestNode::new();
+    let (connection, restored) = node.open(0, From::Network(1), TTL, CONNECTION);
+    node.hold(0, connection, "a", 1);
+    let (mut node, out) = node.restart(100, |former| former.lacking = true);
+    node.step(100, Input::Granted(asked(&out).unwrap(), Fence::new(1, 1)));
+    let out = node.step(200, Input::Drain(Duration::from_secs(1)));
+    assert!(!serves(&out) && !drained(&out), "{out:?}");
+    assert_eq!(node.sessions.reclaiming(), Some(at(2100)));
+    // The ledger lacks one grant of a session that it has, and all of another session.
+    for (from, session, held) in [
+        (From::Network(1), restored, vec![claim("a", 1), claim("b", 2)]),
+        (From::Network(2), 77, vec![claim("c", 3)]),
+    ] {
+        let out = node.resume(300, from, session, held.clone());
+        assert_eq!(welcome(&out).lost, [], "the client is believed");
+        node.grant(300, asked(&out).expect("a lock is held again"), held.last().unwrap().request);
+    }
+    assert_eq!(node.sessions.held(), 3);
+    let out = node.resume(400, From::Here, 78, vec![claim("d", 4)]);
+    assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
+    let out = node.pass(2100);
+    assert!(serves(&out) && !drained(&out), "the other nodes wait for that: {out:?}");
+    assert_eq!(node.sessions.reclaiming(), None);
+    let out = node.resume(2200, From::Network(2), 79, vec![claim("e", 5)]);
+    assert_eq!(refused(&out).map(|refusal| refusal.code), Some(Code::Unavailable));
+    let out = node.pass(3000);
+    assert!(drained(&out) && node.sessions.held() == 0, "their clients are silent: {out:?}");
+}
+
+#[test]
+fn a_drain_is_not_over_while_former_holders_may_come_back() {
+    let (mut node, _) = TestNode::new().restart(0, |former| former.lacking = true);
+    let out = node.step(10, Input::Drain(Duration::from_secs(1)));
+    assert!(!drained(&out) && !node.sessions.is_drained() && !node.sessions.leaves_nothing());
+    let out = node.pass(1999);
+    assert!(!serves(&out) && !drained(&out), "{out:?}");
+    let out = node.pass(2000);
+    assert!(serves(&out) && drained(&out), "{out:?}");
+    assert!(node.sessions.is_drained() && node.sessions.leaves_nothing());
+    assert!(!drained(&node.pass(10_000)), "it is said once");
+}
+
 /// What a node with a damaged ledger answers to a client that claims a lock of session 7.
 fn claims_at_a_damaged_node(node: Option<NodeIdentity>) -> Result<Vec<Claim>, Code> {
     let lacking = |former: &mut LedgerContents| (former.lacking, former.last) = (true, 1000);

@@ -82,7 +82,6 @@ fn a_stop_releases_nothing_and_erases_nothing() {
 #[test]
 fn a_drain_takes_no_lock_from_a_holder() {
     let mut node = TestNode::new();
-    let drained = |out: &[Output]| out.iter().any(|it| matches!(it, Output::Drained));
     let (holder, _) = node.open(0, From::Network(1), TTL, CONNECTION);
     let (waiter, _) = node.open(0, From::Network(2), TTL, CONNECTION);
     let held = node.hold(0, holder, "a", 1);
@@ -268,6 +267,35 @@ fn a_grant_whose_record_cannot_be_erased_goes_back_to_the_node_later() {
     }
     assert_eq!(released(&node.step_unerased(1000, Input::AllErased)), [third]);
     assert!(released(&node.step_unerased(2000, Input::AllErased)).is_empty());
+}
+
+#[test]
+fn a_drain_is_not_over_before_the_records_of_all_grants_are_erased() {
+    let full = || Err("full".to_owned());
+    let mut node = TestNode::new();
+    let (holder, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    let held = node.hold(0, holder, "a", 1);
+    node.step(1, Input::Drain(Duration::from_mins(1)));
+    for place in released_unerased(&mut node, 2, holder, 1) {
+        let out = node.step_unerased(2, Input::Erased(place, full()));
+        assert!(released(&out).is_empty() && !drained(&out), "{out:?}");
+    }
+    node.step_unerased(3, Input::HangUp { connection: holder, closed: true });
+    assert_eq!((node.sessions.len(), node.sessions.held()), (0, 0));
+    assert!(!node.sessions.leaves_nothing() && !node.sessions.is_drained());
+    let out = node.step_unerased(2000, Input::AllErased);
+    assert!(released(&out) == [held] && drained(&out), "{out:?}");
+    assert!(node.sessions.leaves_nothing() && node.sessions.is_drained());
+    assert!(!drained(&node.step_unerased(2000, Input::Probed(Ok(())))), "it is said once");
+
+    // A record that is erased at once.
+    let mut node = TestNode::new();
+    let (holder, _) = node.open(0, From::Here, u32::MAX, CONNECTION);
+    node.hold(0, holder, "a", 1);
+    node.step(1, Input::Drain(Duration::from_mins(1)));
+    let [place] = released_unerased(&mut node, 2, holder, 1)[..] else { panic!("one record") };
+    let out = node.step_unerased(2, Input::Erased(place, Ok(())));
+    assert!(released(&out).len() == 1 && drained(&out), "{out:?}");
 }
 
 /// The decision is a part of the state: what a search takes for equal behaves equally.
