@@ -208,6 +208,7 @@ fn watches_of_a_lock_share_their_questions_to_other_nodes() {
     };
     let rate = || {
         let (before, begun) = (sent(node), Instant::now());
+        // A rate is measured over real time.
         thread::sleep(Duration::from_secs(3));
         (sent(node) - before) / begun.elapsed().as_secs_f64()
     };

@@ -94,6 +94,7 @@ fn etcdctl_locks_elects_and_keeps_leases() {
         let seen = Background::new(&mut ctl(&["elect", "-l", &format!("e{last}")]), place);
         seen.until("me");
         let mut next = Background::new(&mut ctl(&["elect", &format!("e{last}"), "you"]), place);
+        // That nothing happens can only be seen by waiting.
         thread::sleep(Duration::from_millis(300));
         assert!(!next.said().contains("you"), "there is one leader");
         signal(&leader.child, Signal::INT);
@@ -471,6 +472,7 @@ fn kill_one_after_another(nodes: &mut Nodes, working: &AtomicUsize, enough: &Ato
         if working.load(Ordering::Relaxed) == 0 {
             break;
         }
+        // The programs work for a while with all nodes, and then without one.
         thread::sleep(Duration::from_secs(3));
         let node = &mut nodes.group.nodes[round % 3];
         node.kill();

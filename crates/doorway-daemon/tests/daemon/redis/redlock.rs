@@ -161,6 +161,7 @@ fn two_values_never_hold_a_lock_together() {
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
                         entries.fetch_add(1, Ordering::SeqCst);
                         shared.fetch_add(usize::from(oks > 1), Ordering::SeqCst);
+                        // The client is inside for a while, so that others have time to enter.
                         sleep(Duration::from_millis(1));
                         inside.fetch_sub(1, Ordering::SeqCst);
                     }

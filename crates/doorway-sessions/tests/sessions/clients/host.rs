@@ -91,6 +91,8 @@ impl Host {
                 if !shared.mute.load(SeqCst) {
                     shared.shell().pass(Moment::now());
                 }
+                // Nothing wakes this thread: it accepts connections and lets the time of the node
+                // pass.
                 thread::sleep(Duration::from_micros(500));
             }
             drop(accept);
@@ -160,6 +162,7 @@ impl World {
         let mut buffer = [0; 4096];
         while !self.over.load(SeqCst) {
             if self.mute.load(SeqCst) {
+                // The node hangs for as long as the test says.
                 thread::sleep(Duration::from_millis(1));
                 continue;
             }
@@ -183,6 +186,8 @@ impl World {
             if !open || !out.is_empty() && written.is_err() {
                 break;
             }
+            // Bytes of the client, or a step of another connection, may give this one something to
+            // write, and no call waits for both.
             thread::sleep(Duration::from_micros(200));
         }
         self.shell().hang_up(connection);
