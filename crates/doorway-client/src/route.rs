@@ -40,7 +40,7 @@ impl Route {
         Self { endpoints, current, failures, round, retry, backoff, served_since: None }
     }
 
-    /// All endpoints.
+    /// The endpoints of the node, all of which the route tries in turn.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }

@@ -145,7 +145,7 @@ impl Tree {
         self.parents.len()
     }
 
-    /// The root.
+    /// The root of the tree: the only node without a parent.
     pub fn root(&self) -> NodeId {
         let root = self.parents.iter().enumerate().find(|(i, parent)| parent.index() == *i);
         root.map_or(NodeId(0), |(i, _)| NodeId::at(i))

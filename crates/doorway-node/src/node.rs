@@ -184,8 +184,8 @@ impl Node {
         self.0.shell.hold(lock.clone(), fence, length)
     }
 
-    /// Undo [`Node::hold`], because the client has released the lock, or cannot believe any more
-    /// that it holds it. The group is told even if the future is dropped.
+    /// End the promise of [`Node::hold`], because the client has released the lock, or cannot
+    /// believe any more that it holds it. The group is told even if the future is dropped.
     pub fn drop_hold(
         &self,
         lock: &Name,

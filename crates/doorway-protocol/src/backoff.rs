@@ -37,8 +37,8 @@ impl Backoff {
         Self { first, longest, bound: first, random: Rng::new() }
     }
 
-    /// Like [`Backoff::new`], with a fixed seed for the jitter: the same seed gives the same
-    /// delays, as simulations need.
+    /// Delays of at most `first` to begin with, and never of more than `longest`, with a seed for
+    /// the jitter: the same seed gives the same delays, as simulations need.
     pub fn with_seed(first: Duration, longest: Duration, seed: u64) -> Self {
         Self { first, longest, bound: first, random: Rng::with_seed(seed) }
     }

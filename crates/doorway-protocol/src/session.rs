@@ -473,7 +473,7 @@ pub struct BackupSeat {
     pub address: String,
     /// The number of its data directory, in hexadecimal digits.
     pub seat: String,
-    /// Whether it voted.
+    /// Whether the machine took part in votes when the backup was made.
     pub voter: bool,
 }
 

@@ -70,10 +70,10 @@ fn humane(time: Duration) -> String {
 }
 
 impl Window {
-    /// The shortest period.
+    /// The shortest period that a window may have.
     pub const SHORTEST: Duration = Duration::from_secs(1);
 
-    /// The longest period.
+    /// The longest period that a window may have.
     pub const LONGEST: Duration = Duration::from_hours(31 * 24);
 
     /// The window of this period at this moment, in milliseconds since 1970.

@@ -136,10 +136,10 @@ impl Client {
         self.call(|machine, now| machine.release(now, &name, fence)).released()
     }
 
-    /// Renew the lease of the session that holds this grant.
+    /// Renew the lease of a session without a connection; the fence says which of its grants.
     ///
-    /// This is for sessions without a connection that the same client opened: see
-    /// [`Life::Lease`](crate::Life::Lease).
+    /// A client opens such a session with [`Life::Lease`](crate::Life::Lease), and only the same
+    /// client can renew it. All other sessions are renewed by the client itself.
     pub fn renew(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
         self.call(|machine, now| machine.renew(now, &name, fence)).done()
@@ -173,8 +173,8 @@ impl Client {
 
     /// Take a lock away from the client that holds it with this fence.
     ///
-    /// That client is told that it has lost the lock. If it is paused or disconnected, it finds out
-    /// only later, so the resource must check fences: see [`gate`](crate::gate).
+    /// The node tells the holder that the lock is lost. A holder that is paused or disconnected
+    /// finds out only later, so the resource must check fences: see [`gate`](crate::gate).
     pub fn break_lock(&self, lock: &str, fence: Fence) -> Result<(), Error> {
         let name = Name::new(lock)?;
         self.call(|machine, now| machine.break_lock(now, &name, fence)).done()

@@ -30,7 +30,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every construction.
+    /// Every construction of quorums, in the order of the help.
     pub const ALL: [Self; 7] = [
         Self::ProjectivePlane,
         Self::DegeneratePlane,

@@ -21,9 +21,10 @@ pub(super) enum Shape {
     ReleaseOrAbsent,
     /// If the key has this owner, its lease ends after the second argument, in milliseconds.
     SetTtl,
-    /// As `SetTtl`, in seconds.
+    /// If the key has this owner, its lease ends after the second argument, in seconds.
     SetTtlSeconds,
-    /// As `SetTtl`; a key without an owner is acquired.
+    /// If the key has this owner, its lease ends after the second argument, in milliseconds. If it
+    /// has no owner, it is acquired.
     SetTtlOrAcquire,
     /// If the key has this owner, its lease is extended by the second argument, or set to it if
     /// the third argument is not `0`.

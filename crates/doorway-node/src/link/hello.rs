@@ -29,16 +29,16 @@ pub struct Hello {
 pub struct ReceivedCount {
     /// From which incarnation of the other node.
     pub of: Incarnation,
-    /// How many messages.
+    /// How many messages of that incarnation.
     pub count: u64,
 }
 
 /// The range of protocol versions that a node supports, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
-    /// The lowest.
+    /// The lowest version.
     pub min: u16,
-    /// The highest.
+    /// The highest version.
     pub max: u16,
 }
 

@@ -24,7 +24,7 @@ impl Shard {
         }
     }
 
-    /// Undo [`Shard::shut_door`].
+    /// Let clients of this node enter this lock again, after [`Shard::shut_door`].
     pub fn open_door(&mut self, name: &Name, now: Duration, out: &mut ShardEffects) {
         self.check_lease(now, out);
         let Some(slot) = self.shut.remove(name) else { return };

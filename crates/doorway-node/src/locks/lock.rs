@@ -149,7 +149,7 @@ impl<M: AlgorithmMachine + ?Sized> Lock<M> {
         self.shut = true;
     }
 
-    /// Undo [`Lock::shut`]: the lock is requested for clients that wait.
+    /// Let clients enter again after [`Lock::shut`]. The lock is requested for those that wait.
     pub fn reopen(&mut self, rule: &Rule, out: &mut LockEffects) -> Result<(), Fault> {
         self.shut = false;
         self.settle(rule, out)

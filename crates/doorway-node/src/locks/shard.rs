@@ -156,7 +156,8 @@ impl Shard {
         Slot(at)
     }
 
-    /// Undo one [`Shard::open`].
+    /// Close a lock that was opened once with [`Shard::open`]. When it has been closed as often as
+    /// it was opened, the shard may forget it.
     pub fn close(&mut self, slot: Slot) {
         self.table.unpin(slot.0);
         self.mark_used(slot.0);

@@ -121,7 +121,7 @@ impl OwnMembership {
         self.keeper.pace() / TICKS
     }
 
-    /// The keeper.
+    /// The state machine that decides about the membership of this process.
     pub fn keeper(&self) -> &Keeper {
         &self.keeper
     }

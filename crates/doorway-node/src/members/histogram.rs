@@ -19,12 +19,12 @@ pub struct Histogram {
 pub struct TimeCounts {
     /// How many times were in each bucket of [`BUCKETS`]; the last count is for longer times.
     pub buckets: [u64; BUCKETS.len() + 1],
-    /// All times together.
+    /// The sum of all times.
     pub sum: Duration,
 }
 
 impl Histogram {
-    /// Count a time.
+    /// Count a time in its bucket, and add it to the sum.
     pub fn count(&self, time: Duration) {
         let seconds = time.as_secs_f64();
         let bucket = BUCKETS.iter().position(|end| seconds <= *end).unwrap_or(BUCKETS.len());
@@ -32,7 +32,7 @@ impl Histogram {
         self.sum_us.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The counts of all times so far, and their sum.
     pub fn counts(&self) -> TimeCounts {
         TimeCounts {
             buckets: std::array::from_fn(|at| self.buckets[at].load(Ordering::Relaxed)),

@@ -59,7 +59,7 @@ pub struct HoldId {
     pub member: MemberId,
 }
 
-/// What was promised.
+/// The promise that a lock stays with its holder even if the node of the holder dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hold {
     /// The seat of the member that made the promise.
@@ -187,9 +187,9 @@ pub(super) fn longer(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 pub struct GroupState {
     /// Who belongs to the group.
     pub record: Arc<Record>,
-    /// What was promised for longer than a lease.
+    /// The promises that locks stay with their holders, even if the nodes of these die.
     pub holds: Arc<Holds>,
-    /// What operators did.
+    /// What operators changed, and when.
     pub audit: Arc<AuditLog>,
     /// The rules for locks.
     pub rules: Arc<RuleTables>,

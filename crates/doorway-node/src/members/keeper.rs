@@ -219,9 +219,9 @@ pub enum Output {
 /// A hold whose member is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Orphan {
-    /// What identifies it.
+    /// The lock, the fence and the member of the hold.
     pub id: HoldId,
-    /// What was promised.
+    /// What the member promised.
     pub hold: Hold,
     /// When this node has learnt that it is an orphan.
     pub since: ClockTimes,

@@ -81,7 +81,7 @@ pub struct Seat {
     pub name: String,
     /// The address at which its node can be reached.
     pub address: String,
-    /// Whether it votes.
+    /// Whether the machine takes part in votes.
     pub voter: bool,
 }
 

@@ -35,7 +35,7 @@ impl fmt::Display for PeerId {
     }
 }
 
-/// Another member, and the link to it.
+/// Another member of the group, and the link of this node to that member.
 pub struct Peer {
     id: PeerId,
     name: String,

@@ -20,7 +20,7 @@ use runs::{Compete, SoloSpeed, Watch};
 use samples::shuffle;
 pub use samples::{Samples, Spread};
 
-/// What to measure.
+/// What a benchmark measures: which locks, with how many threads, how often and for how long.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The locks to measure.

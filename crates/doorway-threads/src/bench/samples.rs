@@ -11,11 +11,11 @@ pub struct Samples(Vec<f64>);
 /// The median of some figures, the least and the greatest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median.
+    /// The median of the figures.
     pub median: f64,
-    /// The least.
+    /// The least of the figures.
     pub least: f64,
-    /// The greatest.
+    /// The greatest of the figures.
     pub most: f64,
 }
 

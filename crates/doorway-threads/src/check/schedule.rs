@@ -14,7 +14,7 @@ use crate::{Section, Word};
 pub struct Line {
     /// The process that takes it, from 0.
     pub process: usize,
-    /// What it does.
+    /// What the process does in this step.
     pub what: String,
     /// Whether the process enters with this step.
     pub enters: bool,

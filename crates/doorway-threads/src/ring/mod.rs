@@ -40,7 +40,7 @@ use crate::{Process, Word};
 pub struct View {
     /// The state of the left neighbour, the machine before.
     pub left: Word,
-    /// The own state.
+    /// The machine's own state.
     pub own: Word,
     /// The state of the right neighbour, the machine after.
     pub right: Word,
