@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::files;
-use crate::wrap::{terminal_width, wrap};
+use crate::wrap::print_beside;
 
 /// The largest script, in bytes: a person writes it, or `doorway check --save`.
 const MAX_SCRIPT: u64 = 16 << 20;
@@ -123,26 +123,17 @@ pub(crate) fn print(out: &mut dyn Write, steps: &[ScriptStep]) -> io::Result<()>
         let effects = told.effects.join("; ");
         match verb(told) {
             "run" | "quorum" if effects.is_empty() => {}
-            "run" | "quorum" => print_step(out, &format!("{:6}  {START:widest$}", ""), &effects)?,
+            "run" | "quorum" => {
+                print_beside(out, &format!("{:6}  {START:widest$}  ", ""), &effects)?
+            }
             "round" => writeln!(out, "and again and again:")?,
             "again" => writeln!(out, "{effects}")?,
             _ => {
                 number += 1;
-                let command = format!("  {number:>4}  {:widest$}", told.command);
-                print_step(out, &command, &effects)?;
+                let command = format!("  {number:>4}  {:widest$}  ", told.command);
+                print_beside(out, &command, &effects)?;
             }
         }
-    }
-    Ok(())
-}
-
-/// Print a command and its effects, which continue below themselves on a narrow terminal.
-fn print_step(out: &mut dyn Write, command: &str, effects: &str) -> io::Result<()> {
-    let column = command.chars().count() + 2;
-    let room = terminal_width().map_or(usize::MAX, |width| width.saturating_sub(column).max(20));
-    for (number, line) in wrap(effects, room, 0).into_iter().enumerate() {
-        let left = if number == 0 { command } else { "" };
-        writeln!(out, "{}", format!("{left:column$}{line}").trim_end())?;
     }
     Ok(())
 }

@@ -5,12 +5,15 @@ use std::io::{self, IsTerminal as _, Write};
 /// How wide prose is where standard output is not a terminal.
 const PROSE: usize = 100;
 
-/// The width of the terminal on standard output; `None` if it is not a terminal or does not say.
+/// The width of the terminal on standard output; `None` if it is not a terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    let known = io::stdout().is_terminal() && size.ws_col > 0;
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    // Some terminals do not know their size and say 0.
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
     // Columns of fewer letters would be unreadable.
-    known.then(|| usize::from(size.ws_col).max(40))
+    Some(if columns == 0 { 80 } else { usize::from(columns).max(40) })
 }
 
 /// Print prose after `indent` spaces, in lines that fit the terminal, or a page where there is
@@ -34,6 +37,35 @@ pub(crate) fn print_lines(out: &mut dyn Write, indent: usize, text: &str) -> io:
             .lines()
             .try_for_each(|line| writeln!(out, "{}", format!("{:indent$}{line}", "").trim_end())),
     }
+}
+
+/// Print `text` to the right of `left`. On a terminal that is too narrow, it continues below
+/// itself.
+pub(crate) fn print_beside(out: &mut dyn Write, left: &str, text: &str) -> io::Result<()> {
+    print_beside_to(out, left, text, terminal_width().unwrap_or(usize::MAX))
+}
+
+/// Print a diagram as text after `indent` spaces. The columns of its nodes stay as they are. What
+/// happened stands after them, and continues below itself on a terminal that is too narrow.
+pub(crate) fn print_diagram(out: &mut dyn Write, indent: usize, text: &str) -> io::Result<()> {
+    let width = terminal_width().unwrap_or(usize::MAX);
+    text.lines().try_for_each(|line| {
+        let glyphs = line.char_indices().rfind(|(_, letter)| "│░█▒×".contains(*letter));
+        let after = glyphs.map_or(0, |(at, glyph)| at + glyph.len_utf8());
+        let at = after + line[after..].len() - line[after..].trim_start().len();
+        let (columns, event) = line.split_at(at);
+        print_beside_to(out, &format!("{:indent$}{columns}", ""), event, width)
+    })
+}
+
+fn print_beside_to(out: &mut dyn Write, left: &str, text: &str, width: usize) -> io::Result<()> {
+    let column = left.chars().count();
+    let room = width.saturating_sub(column).max(20);
+    for (number, line) in wrap(text, room, 0).into_iter().enumerate() {
+        let left = if number == 0 { left } else { "" };
+        writeln!(out, "{}", format!("{left:column$}{line}").trim_end())?;
+    }
+    Ok(())
 }
 
 /// The text with each paragraph and each item of a list broken anew into lines of at most `width`
@@ -134,6 +166,22 @@ mod tests {
         for line in wrap("a√b √√√√√√√√√√ c", 4, 0) {
             assert!(line.chars().count() <= 4, "{line}");
         }
+    }
+
+    #[test]
+    fn the_last_column_continues_below_itself() {
+        let printed = |left: &str, text: &str, width| {
+            let mut out = Vec::new();
+            print_beside_to(&mut out, left, text, width).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = "node 1 waits and nothing can happen";
+        assert_eq!(printed("8  ░  ", text, usize::MAX), format!("8  ░  {text}\n"));
+        assert_eq!(
+            printed("8  ░  ", text, 26),
+            "8  ░  node 1 waits and\n      nothing can happen\n"
+        );
+        assert_eq!(printed("8  ░  ", "", 26), "8  ░\n");
     }
 
     #[test]

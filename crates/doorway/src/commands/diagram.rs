@@ -21,6 +21,7 @@ use crate::names;
 use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::scripts;
+use crate::wrap;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +117,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let picture = diagram::render(&trace, format);
     match &args.output {
         Some(path) => files::write(path, &picture)?,
+        None if format == Format::Text => wrap::print_diagram(out, 0, &picture)?,
         None => out.write_all(picture.as_bytes())?,
     }
     out.flush()?;

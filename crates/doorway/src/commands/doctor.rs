@@ -9,6 +9,7 @@ use doorway_daemon::settings::Overrides;
 
 use super::print_json;
 use crate::failure::unless_closed;
+use crate::wrap;
 
 /// Look for problems: configuration, certificates, clock, permissions, limits, members
 #[derive(clap::Args)]
@@ -57,9 +58,9 @@ fn print(args: &Args, findings: &[Finding], out: &mut dyn Write) -> anyhow::Resu
             Verdict::Warning => "warning",
             Verdict::Wrong => "wrong",
         };
-        writeln!(out, "{verdict:<8} {area:<14} {what}")?;
+        wrap::print_beside(out, &format!("{verdict:<8} {area:<14} "), what)?;
         if let Some(remedy) = remedy {
-            writeln!(out, "{:<8} {:<14} -> {remedy}", "", "")?;
+            wrap::print_beside(out, &format!("{:<8} {:<14} -> ", "", ""), remedy)?;
         }
     }
     Ok(out.flush()?)

@@ -157,31 +157,11 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 pub(crate) fn part(out: &mut dyn Write, title: &str, text: &str) -> io::Result<()> {
     heading(out, title)?;
     if text.contains('│') {
-        print_diagram(out, text, wrap::terminal_width())?;
+        wrap::print_diagram(out, 2, text)?;
     } else {
         wrap::print_lines(out, 2, text)?;
     }
     writeln!(out)
-}
-
-/// Print a diagram as text, indented. The columns stay as they are. What happened stands after
-/// them, and is wrapped if the terminal is too narrow for it.
-fn print_diagram(out: &mut dyn Write, text: &str, most: Option<usize>) -> io::Result<()> {
-    const INDENT: usize = 2;
-    for line in text.lines() {
-        let glyphs = line.char_indices().rfind(|(_, letter)| "│░█▒×".contains(*letter));
-        let after = glyphs.map_or(0, |(at, glyph)| at + glyph.len_utf8());
-        let at = after + line[after..].len() - line[after..].trim_start().len();
-        let (columns, event) = line.split_at(at);
-        let hang = INDENT + columns.chars().count();
-        let room = most.map_or(usize::MAX, |most| most.saturating_sub(hang));
-        let first = format!("{:INDENT$}{columns}", "");
-        for (number, part) in wrap::wrap(event, room, 0).iter().enumerate() {
-            let before = if number == 0 { first.clone() } else { " ".repeat(hang) };
-            writeln!(out, "{}", format!("{before}{part}").trim_end())?;
-        }
-    }
-    Ok(())
 }
 
 /// Print the command that finds a flaw. If the terminal is too narrow for it, its lines end so that

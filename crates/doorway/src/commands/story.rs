@@ -239,7 +239,9 @@ fn print_flaw(flaw: &Flaw, found: &Finding, out: &mut dyn Write) -> anyhow::Resu
     wrap::print_prose(out, 0, &format!("{}.", found.setting))?;
     writeln!(out)?;
     wrap::print_prose(out, 0, story)?;
-    writeln!(out, "\n{}", diagram::render(&found.trace, Format::Text))?;
+    writeln!(out)?;
+    wrap::print_diagram(out, 0, &diagram::render(&found.trace, Format::Text))?;
+    writeln!(out)?;
     let violation = found.violation().map_or_else(String::new, ToString::to_string);
     let cure = cure.replace('`', "");
     let end = format!("violated after {steps} steps: {breaks}: {violation}. Holds: {cure}.");

@@ -255,6 +255,15 @@ fn tables_fit_into_a_terminal_of_80_columns() {
         &["explain", "suzuki-kasami"],
         &["explain", "maekawa-textbook"],
         &["explain", "knuth"],
+        &["paper", "slides-complexity", "-n", "9"],
+        &["simulate", "raymond-tree", "-n", "30"],
+        &["compare", "maekawa", "raymond-tree", "majority", "lamport"],
+        &["story"],
+        &["story", "maekawa-displaced-3"],
+        &["story", "maekawa/section-5"],
+        &["diagram", "suzuki-kasami", "-n", "12"],
+        &["threads", "check", "dijkstra", "-n", "3"],
+        &["doctor", "--socket", "@nobody-listens-at-this-rather-long-name-of-a-socket"],
     ] {
         let command = [&["sh", "-c", "\"$@\"; echo :end:", "sh", DOORWAY], words].concat();
         let mut pty = Pty::new(&place, &command, 80);

@@ -20,6 +20,7 @@ use crate::files;
 use crate::names;
 use crate::numbers::whole;
 use crate::table::Table;
+use crate::wrap;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,6 +79,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             let picture = diagram::render(&drawn(&buffer, refuted, args)?, format);
             match &args.output {
                 Some(path) => files::write(path, &picture)?,
+                None if format == Format::Text => wrap::print_diagram(out, 0, &picture)?,
                 None => out.write_all(picture.as_bytes())?,
             }
             Ok(())
