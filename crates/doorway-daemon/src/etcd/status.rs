@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use doorway_protocol::text::shorten_bytes;
 use doorway_protocol::{Code as RefusalCode, Refusal};
 
 use super::wire::MalformedMessage;
@@ -37,7 +38,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn new(code: Code, text: impl Into<String>) -> Self {
-        Self { code, text: shortened(text.into()) }
+        Self { code, text: shorten_bytes(&text.into(), LONGEST, END) }
     }
 
     pub(super) fn invalid(text: impl Into<String>) -> Self {
@@ -85,17 +86,6 @@ impl Status {
             Code::Unauthenticated => 401,
         }
     }
-}
-
-/// Leave out the middle of a text that is too long.
-fn shortened(text: String) -> String {
-    const GAP: &str = " ... ";
-    if text.len() <= LONGEST {
-        return text;
-    }
-    let head = &text[..text.floor_char_boundary(LONGEST - END - GAP.len())];
-    let tail = &text[text.ceil_char_boundary(text.len() - END)..];
-    format!("{head}{GAP}{tail}")
 }
 
 impl From<Refusal> for Status {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorway_client::{Answer, Endpoint, Moment, Name, Stream};
 use doorway_page::server::{First, LiveNode};
+use doorway_protocol::text::shorten;
 use doorway_protocol::{LockLine, NodeStatus};
 use nix::sys::signal::Signal;
 use serde::Serialize;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use super::print_json;
 use crate::browser::{self, OptionalPageArgs};
 use crate::service::exit::Exit;
-use crate::service::fit::{shorten, width};
 use crate::service::identity::scope;
 use crate::service::options::{LookArgs, seconds};
 use crate::service::query::{Query, unexpected_answer};
@@ -21,6 +21,7 @@ use crate::service::screen::Screen;
 use crate::service::signals::{Effect, effect, react};
 use crate::service::wait_line::{printable, time};
 use crate::table::Table;
+use crate::wrap::terminal_width;
 
 /// Show the locks of a node with their holders and waiters, live on a terminal
 ///
@@ -161,7 +162,7 @@ fn look(query: &mut Query, prefix: &str, most: usize) -> anyhow::Result<Snapshot
 
 /// Print the locks in at most this many rows, and on a terminal no wider than that.
 fn print(out: &mut dyn Write, look: &Snapshot, rows: usize) -> anyhow::Result<()> {
-    let width = width().unwrap_or(usize::MAX);
+    let width = terminal_width().unwrap_or(usize::MAX);
     let NodeStatus { node, sessions, held, waiting, .. } = &look.status;
     let head = format!(
         "node {node}, locks of {}: {held} held, {waiting} waiting, {sessions} sessions",

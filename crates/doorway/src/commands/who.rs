@@ -3,16 +3,17 @@
 use std::io::Write;
 
 use doorway_client::{Answer, Name};
+use doorway_protocol::text::shorten;
 use doorway_protocol::{Fence, LastHolder, LockLine, LockReport, Scope, Window};
 use serde::Serialize;
 
 use super::print_json;
 use crate::service::exit::Exit;
-use crate::service::fit::{shorten, width};
 use crate::service::identity::scope;
 use crate::service::options::{self, LookArgs};
 use crate::service::query::{Query, unexpected_answer};
 use crate::service::wait_line::{printable, time};
+use crate::wrap::terminal_width;
 
 /// Show who holds a lock and who waits for it
 ///
@@ -99,7 +100,7 @@ pub(crate) fn print(out: &mut dyn Write, report: &Report) -> anyhow::Result<()> 
     let several = *of == Some(Scope::Cluster);
     let mut client = |what: &str, client: &str, details: &Details<'_>| {
         let client = printable(client);
-        let room = width().map_or(usize::MAX, |width| width - INDENT);
+        let room = terminal_width().map_or(usize::MAX, |width| width - INDENT);
         writeln!(out, "{what:<INDENT$}{}", shorten(&client, room))?;
         let fence = details.fence.map(|fence| format!("fence {fence}"));
         let details = [

@@ -7,7 +7,6 @@ pub(crate) mod command_line;
 pub(crate) mod dial;
 pub(crate) mod event_loop;
 pub(crate) mod exit;
-pub(crate) mod fit;
 pub(crate) mod guarded_command;
 pub(crate) mod identity;
 pub(crate) mod link;
