@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doorway_protocol::fnv::fnv1a;
 use doorway_protocol::{LABEL, is_label};
 
 use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
@@ -275,9 +276,8 @@ impl Config {
         }
     }
 
-    /// A hash of everything that must be the same at all members. It is part of the protocol, so
-    /// the algorithm is spelled out: FNV-1a over texts, each followed by a byte that occurs in none
-    /// of them.
+    /// A hash of everything that must be the same at all members. It is part of the protocol:
+    /// FNV-1a over texts, each followed by a byte that occurs in none of them.
     pub(crate) fn digest(&self) -> u64 {
         let members = self.members.iter().map(|member| member.name.clone());
         let rules = self.rules.iter().flat_map(|rule| {
@@ -307,10 +307,7 @@ fn text_to_hash(algorithm: &str) -> String {
 }
 
 fn hash(texts: impl Iterator<Item = String>) -> u64 {
-    let bytes = texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv1a(texts.flat_map(|text| text.into_bytes().into_iter().chain([0xff])))
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@
 mod backoff;
 mod clock;
 pub mod fence;
+pub mod fnv;
 mod frame;
 mod label;
 pub mod length_prefix;

@@ -9,6 +9,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fnv::fnv1a;
+
 /// The key of the pattern of a rule.
 pub const NAMES: &str = "names";
 
@@ -68,17 +70,15 @@ type Identity<'a> = (Option<&'a str>, usize);
 
 impl RuleTables {
     /// A hash of the rules. Members that have agreed on this hash have agreed on the rules. It is
-    /// part of the protocol, so it is spelled out: FNV-1a over texts, each followed by a byte that
-    /// occurs in none of them.
+    /// part of the protocol: FNV-1a over texts, each followed by a byte that occurs in none of
+    /// them.
     pub fn digest(&self) -> u64 {
         let text = |text: &str, end: u8| text.bytes().chain([end]).collect::<Vec<u8>>();
         let tables = self.0.iter().flat_map(|table| {
             let keys = table.iter().flat_map(|(key, value)| [text(key, 0xff), text(value, 0xff)]);
             keys.flatten().chain([0xfe]).collect::<Vec<u8>>()
         });
-        tables.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        fnv1a(tables)
     }
 
     /// How many bytes the rules have, as [`RULES_LIMIT`] counts them.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorway_protocol::fnv::fnv1a;
 use doorway_protocol::{Ask, ClientInfo, Code, Fence, Life, Moment, Name, Refusal, Window};
 
 use super::event::{Answer, Call, Connection, LeaseAnswer, LeaseAsk, LeaseKey, Output};
@@ -463,11 +464,25 @@ impl Sessions {
     }
 }
 
-/// The number of a request in its lease: an FNV-1a of client, lock and `request_id`, which is the
+/// The number of a request in its lease: a hash of client, lock and `request_id`, which is the
 /// same in every process. A client cannot reach the requests of another one by its choice of a
 /// `request_id`, because a lease belongs to its client.
 fn number((principal, id): &Key, lock: &Name) -> u64 {
     let parts = [principal.as_bytes(), &[0xff], lock.as_str().as_bytes(), &[0xff], id.as_bytes()];
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    parts.concat().iter().fold(0xcbf2_9ce4_8422_2325, step)
+    fnv1a(parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_request_is_the_same_in_every_version() {
+        let key = ("user 7".to_owned(), "one".to_owned());
+        assert_eq!(
+            number(&key, &Name::new("deploy").unwrap()),
+            0x259d_bdad_c546_d47c,
+            "ledgers have it"
+        );
+    }
 }

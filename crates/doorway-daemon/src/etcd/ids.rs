@@ -14,6 +14,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use doorway_protocol::fnv::fnv1a;
 use doorway_sessions::standing::LEASE_BITS;
 
 const MARK: u64 = 1 << 62;
@@ -43,10 +44,9 @@ impl Home {
     }
 }
 
-/// The FNV-1a of a text, which is the same at every node.
+/// A hash of a text, which is the same at every node.
 pub(super) fn hash(text: &str) -> u64 {
-    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+    fnv1a(text.bytes())
 }
 
 /// The node and the number at this node behind the number of a client; none if no node has made it.
@@ -103,6 +103,11 @@ mod tests {
             prop_assert_eq!(parts(id), Some((home, number)));
             prop_assert_eq!((format!("{id:x}").len(), id.to_string().len()), (16, 19));
         }
+    }
+
+    #[test]
+    fn the_number_of_a_node_is_the_same_in_every_version() {
+        assert_eq!(hash("a"), 0xaf63_dc4c_8601_ec8c, "nodes of other versions find leases by it");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doorway_protocol::fnv::fnv1a_32;
+
 use crate::canvas::COLOURS;
 
 /// The kinds that the algorithms of the list send. No two kinds of one algorithm share a colour.
@@ -56,10 +58,9 @@ pub(super) fn colours<'a>(kinds: &BTreeSet<&'a str>) -> BTreeMap<&'a str, usize>
     colours
 }
 
-/// The FNV-1a hash, which is the same in every build.
+/// A hash that is the same in every build.
 fn hash(text: &str) -> usize {
-    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    text.bytes().fold(0x811c_9dc5, mix) as usize
+    fnv1a_32(text.bytes()) as usize
 }
 
 #[cfg(test)]
@@ -78,6 +79,7 @@ mod tests {
                 assert_eq!(colour, all[kind], "{kind}");
             }
         }
+        assert_eq!(hash("Ping"), 0x7fb7_f0a9, "another number would change pictures");
         assert_eq!(of(&["Ping"])["Ping"], of(&["Ping", "Request"])["Ping"], "an unknown kind");
     }
 

@@ -3,6 +3,7 @@
 //! (Thaler & Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996).
 
 use doorway_core::NodeId;
+use doorway_protocol::fnv::fnv1a;
 
 /// The member that decides who enters a lock. All members must compute the same one, so the hash is
 /// part of the protocol.
@@ -18,9 +19,7 @@ pub(crate) fn coordinator(lock: &str, members: &[String]) -> NodeId {
 /// `SplitMix64`, without which the highest bits would hardly depend on the last characters.
 fn weight(lock: &str, member: &str) -> u64 {
     let bytes = member.bytes().chain([0xff]).chain(lock.bytes());
-    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let mut hash = fnv1a(bytes);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

@@ -17,6 +17,7 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use doorway_protocol::fnv::fnv1a_32;
 use doorway_protocol::{DirectoryId, Fence, Life, Name, Secret};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -566,14 +567,9 @@ fn decode(bytes: &[u8]) -> Option<Record> {
     let told = u32::from_le_bytes(bytes.get(2..6)?.try_into().ok()?);
     let length = usize::from(head & !CRC);
     let value = bytes.get(6..6 + length)?;
-    let sum = if head & CRC != 0 { crc32fast::hash(value) } else { fnv1a(value) };
+    let sum =
+        if head & CRC != 0 { crc32fast::hash(value) } else { fnv1a_32(value.iter().copied()) };
     (length > 0 && sum == told).then(|| postcard::from_bytes(value).ok())?
-}
-
-/// The checksum of version 0.1.0.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    bytes.iter().fold(0x811c_9dc5, step)
 }
 
 /// Whether there is no record. An erased record has the length 0.
