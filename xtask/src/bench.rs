@@ -26,6 +26,16 @@ pub(crate) fn daemon(options: &[&str]) -> anyhow::Result<()> {
     bench("doorway-daemon", "daemon", options)
 }
 
+/// Run the benchmark of the checker.
+pub(crate) fn check(options: &[&str]) -> anyhow::Result<()> {
+    bench("doorway-lab", "check", options)
+}
+
+/// Run the benchmark of the simulator.
+pub(crate) fn simulate(options: &[&str]) -> anyhow::Result<()> {
+    bench("doorway-lab", "simulate", options)
+}
+
 /// Run the benchmark of the doors. redis-py is fetched for it, if that is possible.
 pub(crate) fn doors(options: &[&str]) -> anyhow::Result<()> {
     let python = redis_clients::redis_py().filter(|_| !options.contains(&"--smoke"));

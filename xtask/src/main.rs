@@ -37,11 +37,16 @@ Usage: cargo xtask TASK
   docs [--check]  write the generated documents, or only name those that are out of date
   bench node [--json] [--smoke]
                   measure a node beside other lock services; takes two minutes
-  bench node --before PROGRAM|REVISION [--smoke]
-                  compare the node with that of another revision, or with another build of the
-                  benchmark: both are measured five times, in turns; takes a quarter of an hour
   bench daemon [--json] [--smoke]
                   measure the service through its socket; takes two minutes
+  bench check [--json] [--smoke]
+                  measure the checker beside Stateright; takes a minute
+  bench simulate [--json] [--smoke]
+                  measure the simulator beside a bare heap of events; takes a minute
+  bench node|daemon|check|simulate --before PROGRAM|REVISION [--smoke]
+                  compare this tree with another revision, or with another build of the benchmark:
+                  both are measured ten times, in turns, which takes half an hour; --smoke takes one
+                  turn at toy size
   bench doors [--json] [--smoke]
                   measure sessions, HTTP and the Redis protocol beside Redis and PostgreSQL, over
                   Unix sockets and TCP; takes a minute
@@ -94,10 +99,13 @@ fn main() -> ExitCode {
         ["fmt"] => test::format(false),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
-        ["bench", "node", "--before", before] => bench::compare::run(before, &[]),
-        ["bench", "node", "--before", before, "--smoke"] => {
-            bench::compare::run(before, &["--smoke"])
+        ["bench", name, "--before", before, ref options @ ..]
+            if bench::compare::knows(name) && for_comparisons(options) =>
+        {
+            bench::compare::run(name, before, options)
         }
+        ["bench", "check", ref options @ ..] if for_benches(options) => bench::check(options),
+        ["bench", "simulate", ref options @ ..] if for_benches(options) => bench::simulate(options),
         ["bench", "node", ref options @ ..] if for_benches(options) => bench::node(options),
         ["bench", "daemon", ref options @ ..] if for_benches(options) => bench::daemon(options),
         ["bench", "doors", ref options @ ..] if for_benches(options) => bench::doors(options),
@@ -133,6 +141,11 @@ fn exit(done: anyhow::Result<ExitCode>) -> ExitCode {
         eprintln!("xtask: {error:#}");
         ExitCode::FAILURE
     })
+}
+
+/// Are these options of a comparison of two builds?
+fn for_comparisons(options: &[&str]) -> bool {
+    options.is_empty() || options == ["--smoke"]
 }
 
 /// Are these options of a benchmark?

@@ -1,10 +1,11 @@
 //! The speed of the service through its socket, measured in one run with the alternatives.
 //!
 //! `cargo xtask bench daemon` takes two minutes and needs a quiet machine. `--json` prints the
-//! results as JSON, and `--smoke` runs a little of everything without the other servers. `--threads
-//! N` gives the service N threads instead of the one that `doorway serve --local` has. `--only
-//! PART` measures one part alone, which helps with profiling. `--before PROGRAM` compares groups of
-//! nodes with those of another build of this benchmark, in turns.
+//! results as JSON, `--smoke` runs a little of everything without the other servers, and `--alone`
+//! runs everything without them. `--threads N` gives the service N threads instead of the one that
+//! `doorway serve --local` has. `--only PART` measures one part alone, which helps with profiling.
+//! `--before PROGRAM` compares groups of nodes with those of another build of this benchmark, in
+//! turns. `cargo xtask bench daemon --before REVISION` compares all rows of two builds.
 //!
 //! Redis and `PostgreSQL` are used over their Unix sockets, as our service is.
 //!
@@ -100,7 +101,8 @@ fn main() {
         ["--hold", "postgres", address] => return killed::hold::<Postgres>(address),
         _ => {}
     }
-    let extent = if words.contains(&"--smoke") { Extent::SMOKE } else { Extent::FULL };
+    let mut extent = if words.contains(&"--smoke") { Extent::SMOKE } else { Extent::FULL };
+    extent.rivals &= !words.contains(&"--alone");
     let only = words.iter().skip_while(|word| **word != "--only").nth(1);
     let wanted = |part: &str| only.is_none_or(|only| *only == part);
     let mut table = Table::default();
