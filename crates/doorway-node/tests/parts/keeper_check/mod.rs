@@ -66,7 +66,7 @@ fn holds(setting: Setting, states: u64, event: Event) {
 /// Within how many actions mistakes are found, as the document says.
 const WITHIN: usize = 73;
 
-/// Check that a mistake leads to this, within so many actions.
+/// Check that a mistake leads to this, within [`WITHIN`] actions.
 fn found(mistake: Mistake, setting: Setting, violation: Violation) {
     assert!(DOCUMENT.contains(&format!("within {WITHIN} actions")), "ARCHITECTURE.md differs");
     let report = check(&format!("{mistake:?}"), Setting { mistake: Some(mistake), ..setting });

@@ -431,7 +431,7 @@ fn all_found(cases: impl IntoIterator<Item = (Mistake, Setting, Option<Violation
     all_found_within(WITHIN, cases);
 }
 
-/// Check that each mistake leads to this, within so many actions.
+/// Check that each mistake leads to this, within a number of actions.
 fn all_found_within(
     within: usize,
     cases: impl IntoIterator<Item = (Mistake, Setting, Option<Violation>)>,
