@@ -1,6 +1,7 @@
 //! Promises that are longer than the lease of the node that makes them.
 
-use doorway_node::Name;
+use doorway_node::members::RecordError;
+use doorway_node::{BreakError, Name};
 
 use super::*;
 
@@ -63,6 +64,12 @@ async fn an_operator_ends_a_promise() {
     sleep(LEASE).await;
     assert!(!waiting.is_finished(), "the lock is promised without end");
     assert_eq!(group.node(1).break_closed(&orders(), doorway_node::Fence::new(9, 9)).await, Ok(0));
+    let store = group.stores[1].as_ref().expect("a store");
+    store.refuse_drops(true);
+    let refused = BreakError::Refused(RecordError::UnknownSeat);
+    assert_eq!(group.node(1).break_closed(&orders(), fence).await, Err(refused));
+    assert!(!waiting.is_finished(), "the lock is still promised");
+    store.refuse_drops(false);
     assert_eq!(group.node(1).break_closed(&orders(), fence).await, Ok(1));
     let next = timeout(LONG, waiting).await.expect("in time").expect("no panic").expect("a grant");
     assert!(next > fence, "a request that waited is granted");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorway_node::members::{
-    Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, RuleTables,
-    SeatId, StoreHealth, UnknownOutcome, ViewStore,
+    Answer, BoxedFuture, BoxedStream, Caller, Command, GroupState, Holds, Record, RecordError,
+    RuleTables, SeatId, StoreHealth, UnknownOutcome, ViewStore,
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -26,6 +26,8 @@ pub(crate) struct RegisterStore {
     holds: watch::Sender<Arc<Holds>>,
     rules: watch::Sender<Arc<RuleTables>>,
     cut: AtomicBool,
+    /// The group takes this machine for a removed one, which may not drop holds.
+    removed: AtomicBool,
 }
 
 impl Register {
@@ -43,6 +45,7 @@ impl Register {
             holds: watch::Sender::new(holds),
             rules: watch::Sender::new(rules),
             cut: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
         });
         self.stores.lock().push(Arc::clone(&store));
         store
@@ -79,6 +82,11 @@ impl RegisterStore {
         }
     }
 
+    /// Refuse to drop holds on behalf of the node, or do it again.
+    pub(crate) fn refuse_drops(&self, refuse: bool) {
+        self.removed.store(refuse, Ordering::SeqCst);
+    }
+
     fn show(&self, state: &GroupState) {
         self.holds.send_replace(Arc::clone(&state.holds));
         self.rules.send_if_modified(|known| {
@@ -113,6 +121,9 @@ impl ViewStore for RegisterStore {
             if self.is_cut() {
                 sleep(Duration::from_millis(300)).await;
                 return Err(UnknownOutcome("the register is out of reach".to_owned()));
+            }
+            if matches!(command, Command::Drop(_)) && self.removed.load(Ordering::SeqCst) {
+                return Ok(Answer::Refused(RecordError::UnknownSeat));
             }
             Ok(self.register.apply(&command))
         })
