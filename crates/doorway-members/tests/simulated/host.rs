@@ -13,6 +13,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::answers::ObservedStore;
 use super::client::{Client, Visit, keep};
 use super::machine::MachineClock;
 use super::network::{Port, SimulatedNetwork, address, name};
@@ -144,7 +145,7 @@ impl Host {
             now.referee.orphans.iter().filter(mine).cloned().collect()
         };
         let reclaiming = !orphans.is_empty();
-        let agreed = Arc::clone(&store);
+        let agreed = Arc::new(ObservedStore { store: Arc::clone(&store), host: self.clone() });
         let node = Node::start_agreed_on(port, config, identity, agreed, reclaiming).await;
         let node = node.map_err(|error| error.to_string())?;
         stage.now.lock().nodes[me] = Some((node.clone(), Arc::clone(&store)));

@@ -9,13 +9,15 @@
 //! because they may live in other processes; the next process of the node can hold their locks for
 //! them. Some clients let the group keep their lock for longer: those count as inside for that
 //! time, whatever becomes of their node, or until an operator breaks the lock. All nodes must agree
-//! on the record. After the last fault every client gets every lock once more.
+//! on the record, and it must show in the end what the group has answered. After the last fault
+//! every client gets every lock once more.
 //!
 //! Two runs of a seed are alike but not equal: openraft polls its channels in an order that no seed
 //! decides.
 //!
 //! `DOORWAY_SEED=7` runs one seed, and `DOORWAY_SEED=1000..2000` runs a range.
 
+mod answers;
 mod client;
 mod host;
 mod machine;

@@ -17,6 +17,8 @@ use std::time::Duration;
 use doorway_node::Fence;
 use doorway_node::members::Record;
 
+use super::answers::Answers;
+
 /// The number of a client that is inside.
 pub(crate) type Entry = u64;
 
@@ -54,6 +56,8 @@ pub(crate) struct Referee {
     pub(crate) orphans: Vec<Orphan>,
     /// The record of each revision.
     records: BTreeMap<u64, Arc<Record>>,
+    /// What the group has answered to its nodes.
+    pub(crate) answers: Answers,
     pub(crate) faults: Vec<String>,
     pub(crate) entries: Entry,
     pub(crate) losses: u64,

@@ -31,24 +31,29 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             let (finished, held) = (&now.finished, referee.held());
             return Err(format!("not all have finished: {finished:?}; inside: {held:?}"));
         }
-        check_record(&stage.plan, referee.newest_record()).map(|()| recovery)
+        let record = referee.newest_record().ok_or("no node knows a record")?;
+        check_record(&stage.plan, record)?;
+        let end = stage.plan.calm() + recovery;
+        referee.answers.check(record, end.saturating_sub(stage.plan.lease))?;
+        Ok(recovery)
     });
     let recovery = judged.map_err(|wrong| {
         let last = now.trace.len().saturating_sub(80);
         format!("{wrong}\nThe last that happened:\n{}", now.trace[last..].join("\n"))
     })?;
-    let Referee { entries, losses, reclaimed, holds, believers, breaks, .. } = referee;
+    let Referee { entries, losses, reclaimed, holds, believers, breaks, answers, .. } = referee;
+    let answers = answers.len();
     println!(
-        "seed {seed}: {entries} entries, {losses} losses, {reclaimed} reclaimed, {holds} holds, \
-         {believers} kept for absent nodes, {breaks} broken, all finished after {} ms",
+        "seed {seed}: {answers} answers, {entries} entries, {losses} losses, {reclaimed} \
+         reclaimed, {holds} holds, {believers} kept for absent nodes, {breaks} broken, all \
+         finished after {} ms",
         recovery.as_millis()
     );
     Ok(())
 }
 
 /// What operators were told that the group has agreed on must be so in the end.
-fn check_record(plan: &Plan, record: Option<&Arc<Record>>) -> Result<(), String> {
-    let record = record.ok_or("no node knows a record")?;
+fn check_record(plan: &Plan, record: &Record) -> Result<(), String> {
     let lease = plan.other_lease.map_or(plan.lease, |_| plan.next_lease()).as_millis() as u32;
     if record.lease_ms != lease {
         return Err(format!("the lease is {} ms instead of {lease} ms", record.lease_ms));
