@@ -99,10 +99,16 @@ impl Answers for Core {
             return ReplyBody::Refused(why);
         }
         if let Ask::Put(command) = ask {
+            let engine = self.engine();
+            // The record of a node that does not lead may be too old to tell who belongs to the
+            // group.
+            if !engine.leads() {
+                return ReplyBody::NotLeader;
+            }
             if !self.may_put(SeatId(head.from), &command) {
                 return ReplyBody::Answer(Answer::Refused(RecordError::UnknownSeat));
             }
-            return self.engine().put(command).await;
+            return engine.put(command).await;
         }
         // If this many questions are in the core, it waits for its disk.
         let Ok(_permit) = self.permits.try_acquire() else {

@@ -250,6 +250,32 @@ async fn a_node_cannot_speak_for_the_seat_of_another() {
     assert!(why.contains("belongs to `a`, not to `b`"), "{why}");
 }
 
+/// A node that does not lead may not know a machine that was added while it was away. It must not
+/// tell that machine that it does not belong to the group.
+#[tokio::test(start_paused = true)]
+async fn a_follower_refuses_nobody() {
+    use crate::rpc::frame::{Ask, ReplyBody};
+    let mut world = World::founded(&["a", "b", "c"]).await;
+    let leader = world.wait_for_leader().await;
+    let others = world.others(&[&leader]);
+    world.start("d").await;
+    let new = world.seat("d", false);
+    let answer = world.insist(&others[0], Command::AddSeat(new.clone())).await;
+    assert_eq!(answer, Answer::Done(0));
+    world.agree().await;
+    world.insist(&leader, Command::DropSeat(new.id)).await;
+    let from = world.store("d").core().clone();
+    for (name, refused) in [(&leader, true), (&others[0], false), (&others[1], false)] {
+        let peer = crate::types::Peer::of(&world.seat(name, true));
+        let seat = world.store(name).seat().0;
+        let bump = Ask::Put(Command::Bump { number: 0 });
+        let told = from.peers.ask(seat, &peer, bump, LEASE).await.unwrap();
+        let expected = Answer::Refused(RecordError::UnknownSeat);
+        let expected = if refused { ReplyBody::Answer(expected) } else { ReplyBody::NotLeader };
+        assert_eq!(told, expected, "{name}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_times_of_raft_follow_the_lease_of_the_group() {
     let mut world = World::new(1);
