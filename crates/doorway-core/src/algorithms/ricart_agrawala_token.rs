@@ -24,8 +24,10 @@
 //!
 //! # Flaws of the printed text
 //!
-//! The scan declares `i` and uses `j`. It must stop at the first TOKEN sent, or there are two
-//! tokens.
+//! Misprints only: `release_resource` declares `i` and scans with `j`, and the second parameter of
+//! `treat_request_message` is `i` and used as `j`. The scan ends by its test of `have_token`, which
+//! is false after the first TOKEN sent. A reader who leaves that test out gets two tokens
+//! (`doorway story token-loop`).
 
 use super::prelude::*;
 

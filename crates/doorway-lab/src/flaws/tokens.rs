@@ -20,7 +20,7 @@ pub(super) fn flaws() -> Vec<Flaw> {
         Flaw {
             name: "token-loop",
             algorithm: "ricart-agrawala-token",
-            what: "the scan for the next does not end at the first token sent",
+            what: "a reading: the scan does not test have_token, and goes on after a token is sent",
             story: "\
                 Two nodes wait when the token is passed on. The scan sends it to the first one and \
                 goes on to the second.",
@@ -83,8 +83,8 @@ fn chain() -> Shape {
     Shape { tree: Some(TreeShape::Chain), ..Shape::default() }
 }
 
-/// Ricart & Agrawala's token algorithm without the end of the scan: each node that asks gets a
-/// token.
+/// Ricart & Agrawala's token algorithm without the printed test of `have_token` in the scan: each
+/// node that asks gets a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct EveryTokenSent {
     asked: BTreeMap<NodeId, u64>,
