@@ -65,7 +65,7 @@ pub(super) fn print(nodes: Option<usize>, json: bool, out: &mut dyn Write) -> an
     table.print(out, 0)?;
     writeln!(out)?;
     let note = "A number is K, the mean number of nodes in a quorum. The bound is that of \
-        Maekawa's section 2: if all quorums have K nodes and all nodes are in K quorums, N is at \
+        Maekawa's section 3: if all quorums have K nodes and all nodes are in K quorums, N is at \
         most K(K-1)+1, so K is at least (1+√(4N-3))/2. Projective planes reach it. A group of two \
         uses `majority` unless another construction is asked for: smaller quorums would give one \
         node more load than the other.";
