@@ -148,6 +148,10 @@ pub(super) const TABLE_3: Paper = Paper {
              algorithm, so they are not modelled",
         );
         table.notes.push(
+            "section 9 says that information about √N-1 nodes is lost in Maekawa's, and Table III \
+             says √N: the table counts the failed node itself",
+        );
+        table.notes.push(
             "information that is lost: Ricart-Agrawala's requests are known to all nodes, so only \
              that about the failed node itself is lost; a member's lock in Maekawa's is known to \
              no other node",
