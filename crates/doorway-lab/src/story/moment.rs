@@ -54,7 +54,7 @@ impl Moment {
             given_up: NodeSet::new(),
             since: vec![0; size],
             taken: 0,
-            print: 0x811c_9dc5,
+            print: BLANK,
             over: None,
         };
         let opening = moment.world.opening().to_vec();
@@ -96,7 +96,7 @@ impl Moment {
             self.since[node.index()] = self.taken;
         }
         for line in describe(&step) {
-            self.print = line.bytes().chain([b'\n']).fold(self.print, mix);
+            self.print = printed(self.print, &line);
         }
         let trigger = trigger(&step);
         let kinds: Vec<&str> = sends.iter().map(|send| kind(&send.text)).collect();
@@ -260,8 +260,13 @@ fn is_client(choice: Choice) -> bool {
     matches!(choice, Choice::Acquire(..) | Choice::Release(_) | Choice::Withdraw(_))
 }
 
-fn mix(hash: u32, byte: u8) -> u32 {
-    (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+/// The print of a story of which nothing has been told.
+pub(super) const BLANK: u32 = 0x811c_9dc5;
+
+/// The print of a story after one more line.
+pub(super) fn printed(print: u32, line: &str) -> u32 {
+    let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    line.bytes().chain([b'\n']).fold(print, mix)
 }
 
 /// The node that acts when a choice is made.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use doorway_core::{Mode, NodeId};
 
+use super::moment::{BLANK, printed};
 use super::view::{
     ClaimView, FrameView, GroupView, NodeView, SendView, StepView, StoryView, ViolationView, shown,
 };
@@ -45,6 +46,11 @@ pub fn recorded(trace: &Trace) -> StoryView {
             add(trace, step, event, &texts);
             step.state = standing.view();
         }
+    }
+    let mut print = BLANK;
+    for step in &mut steps {
+        print = printed(print, step.say.as_deref().unwrap_or_default());
+        step.print = print;
     }
     let kinds = trace.events.iter().filter_map(|event| match &event.what {
         EventKind::Send { message, .. } => Some(kind(message)),

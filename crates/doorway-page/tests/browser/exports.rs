@@ -481,7 +481,7 @@ fn a_recording_with_hostile_names_is_shown_as_text() {
 /// exported as diagrams.
 fn has_links_and_exports(stage: &Stage, trace: &Trace) {
     stage.browser.run("doorwayLab.show(40)");
-    stage.browser.wait("the address", "return location.hash.endsWith('&at=40')");
+    stage.browser.wait("the address", "return location.hash.includes('&at=40&w=')");
     let link = stage.browser.run("return doorwayLab.address()");
     assert_eq!(link, stage.browser.run("return location.hash"));
     stage.visit("#/");

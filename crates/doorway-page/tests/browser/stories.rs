@@ -85,9 +85,13 @@ fn every_flaw_reaches_its_end_and_its_address_opens_it_again() {
         assert!(stage.text(".note").len() > 40, "{name} is explained");
         if told[2] == true {
             stage.browser.run("doorwayLab.show(1)");
-            stage.browser.wait(name, "return location.hash.endsWith('?at=1')");
+            stage.browser.wait(name, "return location.hash.includes('?at=1&w=')");
             let link = stage.browser.run("return doorwayLab.address()");
-            assert_eq!(link, format!("#/story/{name}?at=1"));
+            let link = link.as_str().unwrap();
+            assert!(link.starts_with(&format!("#/story/{name}?at=1&w=")), "{link}");
+            stage.visit("#/");
+            stage.visit(link);
+            stage.until(1);
         } else {
             chosen += 1;
             assert!(steps >= flaw.steps as u64, "{name}");
@@ -748,7 +752,7 @@ fn a_story_of_the_shelf_keeps_its_title_and_notes_when_it_is_loaded_again() {
     let told = || (stage.text(".story"), stage.text(".note"));
     let before = told();
     assert!(!before.0.is_empty() && !before.1.is_empty(), "{before:?}");
-    stage.browser.wait("the address", "return location.hash.endsWith('?at=3')");
+    stage.browser.wait("the address", "return location.hash.includes('?at=3&w=')");
     stage.browser.run("location.reload()");
     stage.ready();
     stage.until(3);
@@ -828,9 +832,9 @@ fn links_that_do_not_fit_are_answered_with_a_sentence() {
     assert!(told("#/lab/ricart-agrawala+n=3/a1d2-3").contains("step 2"));
     assert_eq!(stage.browser.run("return doorwayLab.story.steps.length"), 1, "as far as it goes");
     assert!(told("#/lab/ricart-agrawala+n=3/a1?at=1&w=deadbeef").contains("differs from"));
-    // Of a longer story the link has a digit for some of its steps, which say where it differs.
+    // Of a longer story the link has a sign for some of its steps, which say where it differs.
     for (steps, changed, since) in
-        [(5, 2, 2), (5, 5, 5), (200, 1, 1), (200, 60, 53), (200, 200, 196)]
+        [(5, 2, 2), (5, 5, 5), (200, 1, 1), (200, 60, 57), (200, 200, 197)]
     {
         stage.visit("#/lab/ricart-agrawala+n=3/?at=0");
         stage.browser.run(&format!("await doorwayLab.go('{steps}')"));
@@ -857,6 +861,19 @@ fn links_that_do_not_fit_are_answered_with_a_sentence() {
     assert!(told("#/story/no%2Fsuch").contains("no story"));
     assert!(told("#/lab/%3Cimg%20src%3Dx%3E+n=3/").contains("<img"), "markup is text");
     assert!(told("#/lab/ricart-agrawala+n=3/~@@@").len() > 5);
+    for place in ["#/story/%", "#/lab/%+n=3/", "#/lab/lamport%ff/"] {
+        assert!(told(place).contains("This address is damaged"), "{place}");
+    }
+    let long = stage.browser.run(
+        "const url = await import('/js/url.js'); \
+         return `#/lab/ricart-agrawala+n=3/${await url.packSteps('a1'.repeat(600_000))}`",
+    );
+    let long = long.as_str().unwrap();
+    assert!(long.len() < 5_000, "{} characters", long.len());
+    assert!(told(long).contains("longer than those of any story"));
+    // The address of a story in which nothing can be chosen notices it too.
+    assert!(told("#/story/central-drop?at=1&w=deadbeefAAAA").contains("differs from"));
+    assert_eq!(stage.at(), 1, "it is shown all the same");
     let images = stage.browser.run("return document.querySelectorAll('img').length");
     assert_eq!(images, 0);
     assert_ne!(stage.browser.run("return typeof doorwayLab"), Value::Null);

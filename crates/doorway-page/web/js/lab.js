@@ -18,14 +18,12 @@ export class Lab {
     this.at = 0;
     /** @type {Story[]} other ways that were taken */
     this.branches = [];
-    this.pick = "oldest";
-    this.cone = false;
+    [this.pick, this.cone] = ["oldest", false];
     /** Whether the effect of a step is hidden until it is asked for. */
     this.predict = false;
     /** The next step, if its effect is hidden; else 0. */
     this.asked = 0;
-    this.playing = 0;
-    this.speed = 2;
+    [this.playing, this.speed] = [0, 2];
     /** @type {((moved: number) => void)[]} */
     this.panels = [];
     this.onerror = (_error) => {};
@@ -33,8 +31,7 @@ export class Lab {
     this.catalogue = new Map();
     /** Everything about the algorithms of the stories so far. */
     this.known = new Map();
-    this.busy = 0;
-    this.queue = Promise.resolve();
+    [this.busy, this.queue] = [0, Promise.resolve()];
   }
 
   /** Everything about the algorithm of the story; null if the list does not have it. */
@@ -78,16 +75,22 @@ export class Lab {
     const story = await playAll(this.home, run, steps);
     await this.#enter(story, at ?? story.steps.length);
     if (story.frame.broken) throw new Refusal(`The story goes no further than this: ${story.frame.broken}.`, 0);
+    this.#compare(print, story);
+  }
+
+  /** Say so if the code no longer tells what it told when the link was made. */
+  #compare(print, story) {
     const from = url.differs(print, story.steps);
     if (from) throw new Refusal(`The code has changed since this link was made: the story differs from about step ${from} on.`, 0);
   }
 
   /** Show a script or a run that has happened: with its place, if the place says all of it, and the step to show. */
-  async open(telling, { place, past, at } = {}) {
+  async open(telling, { place, past, at, print } = {}) {
     const story = new Story(telling);
     await tellAll(this.home, story, wordsOf(telling.words ?? ""));
     if (place) story.place = { at: place, length: story.steps.length, past };
     await this.#enter(story, at ?? (story.ends ? story.steps.length : 0));
+    this.#compare(print, story);
     return story;
   }
 
@@ -206,10 +209,11 @@ export class Lab {
     this.show(this.at);
   }
 
-  /** The link to this moment: its choices, or the place of a run in which nothing can be chosen. */
-  async address() {
+  /** The link to this moment: its choices; or its place, if nothing can be chosen in it, or if its title and notes are wanted. */
+  async address(placed) {
     const { story, at } = this;
-    if (story.frame.names) return url.step(story.place.at, at);
-    return url.write({ run: story.frame.run, steps: story.words(), at, print: url.print(story.steps) });
+    const print = url.print(story.steps);
+    if (story.frame.names || placed) return url.step(story.place.at, at, url.passing(story.place.at) ? "" : print);
+    return url.write({ run: story.frame.run, steps: story.words(), at, print });
   }
 }

@@ -1,6 +1,6 @@
 // The calls of the live page: the documented HTTP of a node, with the token of the operator.
 
-import { arrived } from "./token.js";
+import { arrived, decoded } from "./token.js";
 
 const KEY = "doorway.live.token";
 const LAB = "doorway.live.lab";
@@ -16,7 +16,7 @@ export async function takeToken() {
   if (!found) return "";
   setToken(came.token);
   sessionStorage.setItem(LAB, "yes");
-  return decodeURIComponent(found[1] ?? "");
+  return decoded(found[1] ?? "");
 }
 
 /** Whether the server of this page also has a laboratory. */

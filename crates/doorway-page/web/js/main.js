@@ -7,7 +7,8 @@ import { causes, entry, violation } from "./seek.js";
 import { Refusal, server, takeToken } from "./server.js";
 import { setup } from "./setup.js";
 import { shelf } from "./shelf.js";
-import { placeOf, read, step } from "./url.js";
+import { decoded } from "./token.js";
+import { passing, placeOf, read } from "./url.js";
 
 const home = globalThis.doorwayHome ?? server;
 const lab = new Lab(home);
@@ -84,9 +85,6 @@ let screen = null;
 /** What the address bar shows, as far as this page knows. If it shows something else, a reader goes there. */
 let place = location.hash;
 
-/** Whether a place is known to this server alone. */
-const passing = (address) => /#\/(recorded|first)\b/.test(address);
-
 /** Keep the address bar at the moment, so that a reload and a restart of the server lose nothing. */
 function remember() {
   clearTimeout(remember.timer);
@@ -95,7 +93,7 @@ function remember() {
     const leaves = () => story !== lab.story || location.hash !== place;
     if (!story || document.body.dataset.screen !== "lab" || leaves()) return;
     // A story of the shelf keeps its title and its notes as long as it has the steps that it has there.
-    const address = story.place?.length === story.steps.length ? step(story.place.at, lab.at) : await lab.address();
+    const address = await lab.address(story.place?.length === story.steps.length);
     // A step is under way. If it fails, nothing is drawn, and this moment is still the one to remember.
     if (lab.busy) { remember(); return; }
     if (leaves()) return;
@@ -150,6 +148,9 @@ function begin(run, story, lost) {
   });
 }
 
+/** Show what was told, also if it is not what the link was made of. */
+const opened = (told, about) => lab.open(told, about).finally(() => lab.story && stage());
+
 /** Show what the address bar names. */
 async function route() {
   place = location.hash;
@@ -164,17 +165,15 @@ async function route() {
       if (lab.story) await stage();
     }
   } else if (kind === "story" || kind === "first") {
-    const story = kind === "story" ? decodeURIComponent(id) : undefined;
+    const story = kind === "story" ? decoded(id) : undefined;
     const told = story ? await home.open({ story }) : await home.first();
     if (told.shelf) return show("shelf", shelf(await home.stories(), lab.catalogue));
     const past = told.past && (story ? { flaw: story } : "first");
-    await lab.open(told, { place: story || past ? here : undefined, past, at: link.at });
-    await stage();
+    await opened(told, { place: story || past ? here : undefined, past, at: link.at, print: link.print });
   } else if (kind === "recorded" || kind === "run") {
     const past = kind === "recorded" ? { recorded: id } : { run: (await import("./compare.js")).planOf(link.rest) };
     const told = past.run ? await home.run(past.run) : await home.recorded(id);
-    await lab.open(told, { place: here, past, at: link.at });
-    await stage();
+    await opened(told, { place: here, past, at: link.at, print: link.print });
   } else if (kind === "compare") {
     show("compare", (await import("./compare.js")).comparison(lab, home));
   } else if (link.screen === "threads") {
