@@ -50,6 +50,7 @@ pub const FILES: &[File] = files![
     "js/seek.js",
     "js/server.js",
     "js/setup.js",
+    "js/share.js",
     "js/shelf.js",
     "js/spacetime.js",
     "js/spark.js",

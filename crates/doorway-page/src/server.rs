@@ -55,6 +55,8 @@ pub enum First {
     },
     /// What real nodes have recorded.
     Recording(Box<doorway_lab::Trace>),
+    /// The moment that a link names: what comes after `#` in it.
+    Link(String),
     /// A schedule between threads, at its end.
     Threads(Schedule),
     /// The live page of the node to which this connects, with the laboratory beside it.
@@ -119,6 +121,7 @@ impl Server {
                 ("page", format!("&lab&prefix={}", escaped(prefix)))
             }
             First::Script { .. } | First::Recording(_) => ("", "&/first".to_owned()),
+            First::Link(place) => ("", format!("&{}", tame(place))),
             First::Threads(schedule) => ("", format!("&/threads?{}", schedule.query())),
         };
         format!("http://127.0.0.1:{port}/{path}#{key}={}{place}", word.text())
@@ -170,6 +173,15 @@ impl Server {
             });
         }
     }
+}
+
+/// An address in which every byte is escaped that may not stand in one, and no other.
+fn tame(address: &str) -> String {
+    let escape = |byte: u8| match byte {
+        0x21..=0x7e if !b"\"<>\\^`{|}#".contains(&byte) => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    address.bytes().map(escape).collect()
 }
 
 /// A text in which every byte is escaped that may not stand in an address.

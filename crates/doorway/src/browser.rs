@@ -17,16 +17,15 @@ pub(crate) struct PageArgs {
     /// Print the address without opening it
     #[arg(long)]
     pub(crate) no_open: bool,
-    /// Listen on this port of the loopback interface [default: any free port]
-    #[arg(
-        long,
-        value_name = "PORT",
-        default_value_t = 0,
-        hide_default_value = true,
-        value_parser = whole(0..=u16::MAX),
-    )]
-    pub(crate) port: u16,
+    /// Listen on this port of the loopback interface; 0 takes any free port [default: 7093, or any
+    /// free port if that is taken]
+    #[arg(long, value_name = "PORT", value_parser = whole(0..=u16::MAX))]
+    pub(crate) port: Option<u16>,
 }
+
+/// The port if none is asked for. With the same port after a restart, a browser still knows which
+/// moment the page showed last. It is outside the range from which systems hand out ports.
+const PORT: u16 = 7093;
 
 /// [`PageArgs`] of a command that serves the page only with `--page`: without it they are refused.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -43,9 +42,7 @@ pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyho
     let runtime = runtime.context("cannot start the threads of the server")?;
     runtime.block_on(async {
         let token = Token::random().context("the system gives no random bytes")?;
-        let server = Server::bind(args.port, token, first)
-            .await
-            .with_context(|| format!("cannot listen on port {} of loopback", args.port))?;
+        let server = bind(args.port, &token, &first).await?;
         // A person who sees the address may press Ctrl-C at once.
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
         let address = server.address();
@@ -59,6 +56,18 @@ pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyho
             _ = interrupt.recv() => Ok(()),
         }
     })
+}
+
+/// Listen on the port that was asked for; or else on [`PORT`], or on any other that is free.
+async fn bind(port: Option<u16>, token: &Token, first: &First) -> anyhow::Result<Server> {
+    let listen = |port: u16| Server::bind(port, token.clone(), first.clone());
+    if port.is_none()
+        && let Ok(server) = listen(PORT).await
+    {
+        return Ok(server);
+    }
+    let port = port.unwrap_or(0);
+    listen(port).await.with_context(|| format!("cannot listen on port {port} of loopback"))
 }
 
 /// Whether a browser can be opened.

@@ -272,7 +272,7 @@ fn read(lab: &Lab, name: &str, text: &str) -> Result<ScriptView, Problem> {
 /// What the command line asked for.
 async fn begin(State(lab): State<Lab>) -> Result<Response, Problem> {
     aside(move || match &*lab.first {
-        First::Shelf | First::Live(_) | First::Threads(_) => {
+        First::Shelf | First::Live(_) | First::Threads(_) | First::Link(_) => {
             Ok(Json(json!({ "shelf": true })).into_response())
         }
         First::Script { name, text } => Ok(Json(read(&lab, name, text)?).into_response()),

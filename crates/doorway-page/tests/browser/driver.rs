@@ -292,6 +292,13 @@ impl Browser {
         self.call("window", &json!({ "handle": last })).expect("the window is there");
     }
 
+    /// Go on in a new tab, which knows nothing of what the other one keeps for itself.
+    pub(crate) fn new_tab(&self) {
+        let path = format!("/session/{}/window/new", self.session);
+        let made = self.driver.send("POST", &path, &json!({ "type": "tab" })).expect("a tab");
+        self.call("window", &json!({ "handle": made["handle"] })).expect("the tab is there");
+    }
+
     /// Write a picture of the window to a file below `target/page`.
     pub(crate) fn picture(&self, name: &str) {
         let shot = self.devtools("Page.captureScreenshot", &json!({ "format": "png" }));

@@ -535,6 +535,9 @@ fn back_branch_and_return_by_keyboard_alone() {
     let open = "return document.querySelector('dialog').open";
     stage.browser.wait("the link", open);
     assert!(stage.text("dialog .address").contains("#/lab/ricart-agrawala"));
+    let command = stage.text("dialog .command");
+    let link = stage.browser.run("return doorwayLab.address()");
+    assert_eq!(command, format!("doorway lab '{}'", link.as_str().unwrap()));
     assert_eq!(stage.browser.wrong_in_any_theme("link"), [""; 0]);
     stage.browser.press(&["Escape"]);
     stage.browser.press(&["b", "Enter"]);
@@ -699,6 +702,24 @@ fn from_here_can_be_stopped_and_says_since_when_nothing_can_go_wrong() {
     assert_eq!(stage.browser.log(), [""; 0]);
 }
 
+#[test]
+#[ignore = "needs Chromium: `cargo xtask test Chromium`"]
+fn a_link_of_another_server_opens_its_moment() {
+    let place = "/lab/ricart-agrawala+n=3/a2d2-3d2-1?at=2".to_owned();
+    let stage = Stage::new(Look::DESK, First::Link(place));
+    stage.until(2);
+    assert_eq!(stage.browser.run("return doorwayLab.story.words()"), "a2d2-3d2-1");
+    // A tab without the token, as one in which the link of an exercise sheet was opened.
+    let link = stage.browser.run("return location.href");
+    stage.browser.new_tab();
+    stage.browser.go(link.as_str().unwrap());
+    stage.ready();
+    let way = "return document.querySelector('#alert code')?.innerText";
+    let way = stage.browser.wait("the command that opens it", way);
+    assert!(way.as_str().unwrap().contains("#/lab/ricart-agrawala+n=3/a2d2-3d2-1?at=2"), "{way}");
+    assert_eq!(stage.browser.wrong_in_any_theme("a link without the token"), [""; 0]);
+}
+
 /// A free port outside the range from which the system hands out ports, so that it is still free
 /// when the server starts again.
 fn port_for_a_restart() -> u16 {
@@ -720,6 +741,12 @@ fn a_restart_of_the_server_loses_nothing() {
     stage.browser.wait("the page says so", "return document.getElementById('alert').innerText");
     assert!(stage.text("#alert").contains("does not answer"), "{}", stage.text("#alert"));
     assert_eq!(stage.at(), 3, "the moment is kept");
+    let way = "return document.querySelector('#alert code')?.innerText";
+    let way = stage.browser.wait("the way to it", way);
+    assert!(
+        way.as_str().unwrap().starts_with("doorway lab '#/lab/ricart-agrawala+n=3/a1"),
+        "{way}"
+    );
     stage.browser.press(&["ArrowLeft", "ArrowRight"]);
     let token = stage.token.clone();
     let (_, runtime) = serve(port, &token, First::Shelf);

@@ -6,6 +6,7 @@ import { Lab } from "./lab.js";
 import { causes, entry, violation } from "./seek.js";
 import { Refusal, server, takeToken } from "./server.js";
 import { setup } from "./setup.js";
+import { copied, rescue } from "./share.js";
 import { shelf } from "./shelf.js";
 import { decoded } from "./token.js";
 import { passing, placeOf, read } from "./url.js";
@@ -18,6 +19,7 @@ function alarm(error) {
   const box = $("alert");
   box.hidden = !error;
   put(box, error ? [h("span", {}, error.message), h("button", { type: "button", onclick: () => alarm(null) }, "close")] : []);
+  if (error?.away) rescue(lab).then((way) => way && box.firstChild?.append(" ", way));
 }
 lab.onerror = alarm;
 
@@ -27,18 +29,7 @@ function dialog(...content) {
   box.showModal();
 }
 
-async function copyLink() {
-  const address = new URL(await (room ?? lab).address(), location.href).href;
-  try {
-    await navigator.clipboard.writeText(address);
-    linked("The link is copied", address);
-  } catch {
-    linked("The link to this moment", address);
-  }
-}
-
-const linked = (head, address) => dialog(h("h2", { id: "dialog-title" }, head), h("p.address", {}, address),
-  passing(address) ? h("p", {}, "It opens as long as this command runs.") : null);
+const copyLink = async () => dialog(await copied(room ?? lab));
 
 const exported = () => lab.attempt(async () => dialog((await import("./export.js")).exports(lab)));
 
@@ -99,7 +90,10 @@ function remember() {
     if (leaves()) return;
     history.replaceState(null, "", address);
     place = location.hash;
-    if (!passing(address)) sessionStorage.setItem("doorway.last", address);
+    if (passing(address)) return;
+    sessionStorage.setItem("doorway.last", address);
+    // For another tab, after the command was started again.
+    localStorage.setItem("doorway.last", `${address}\n${story.frame.algorithm}, step ${lab.at}`);
   }, 150);
 }
 
@@ -215,5 +209,7 @@ addEventListener("hashchange", () => {
   lab.attempt(arrive);
 });
 await lab.attempt(arrive);
+// A place that cannot be shown leaves its sentence in the alert.
+if (!$("main").firstChild) put($("main"), h("h1", {}, "No story is open"));
 document.body.dataset.ready = "yes";
 globalThis.doorwayLab = lab;

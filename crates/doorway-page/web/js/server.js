@@ -11,10 +11,12 @@ export class Refusal extends Error {
   }
 }
 
-const AWAY = "The server of the page does not answer. Everything here is kept; " +
-  "start `doorway lab` again and go on.";
-const STRANGE = "The server was started again and does not know this page. Open the address that " +
-  "it printed: the story is kept and opens there.";
+const AWAY = "The server of the page does not answer. Everything here is kept. Started with this moment, the command opens it in another tab:";
+const STRANGE = "The server was started again and does not know this page. Open the address that it printed: its first screen leads to " +
+  "this moment. This command opens it too:";
+
+/** A refusal of a server that is gone. The page shows the way to its moment beside it. */
+const away = (message, status) => Object.assign(new Refusal(message, status), { away: true });
 
 /** Keep the token that the address brings, and show what else the address names. */
 export async function takeToken() {
@@ -38,10 +40,10 @@ async function ask(path, body, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(AWAY, 0);
+    throw away(AWAY, 0);
   }
   if (answer.ok) return answer;
-  if (answer.status === 401) throw new Refusal(STRANGE, 401);
+  if (answer.status === 401) throw away(STRANGE, 401);
   const told = await answer.json().catch(() => ({}));
   throw new Refusal(told.error ?? `The server answered ${answer.status}.`, answer.status);
 }

@@ -4,6 +4,12 @@ import { h } from "./dom.js";
 
 const ENDS = { violation: "goes wrong", stuck: "deadlock", starved: "starvation" };
 
+/** The way back to the moment that this browser showed last, at this port. */
+function last() {
+  const [address, what] = (localStorage.getItem("doorway.last") ?? "").split("\n");
+  return address.startsWith("#/") ? h("p.last", {}, "Go on where you were: ", h("a", { href: address }, what)) : null;
+}
+
 /**
  * @param {any[]} cards @param {Map<string, any>} catalogue
  * @returns {HTMLElement}
@@ -21,6 +27,7 @@ export function shelf(cards, catalogue) {
     h("h1", {}, "Stories"),
     h("p.lead", {}, "Each story is a run of the shipped algorithm. Open one, choose which message arrives next, " +
       "go back, and ask whether it can still go wrong."),
+    last(),
     sorted.map(([paper, stories]) => h("section.paper", {},
       h("h2", {}, paper, " ", h("span.year", {}, year(paper) || "")),
       h("p.algorithms", {}, [...catalogue.values()].filter((it) => it.paper === paper).map((it) => [

@@ -8,6 +8,7 @@
 mod driver;
 #[path = "../run/members/group.rs"]
 mod group;
+mod lab;
 mod live;
 #[path = "../../../doorway-page/tests/browser/look.rs"]
 mod look;

@@ -10,7 +10,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-use crate::{answer, doorway, file, refusal, temporary, text_of};
+use crate::{answer, doorway, failing, file, refusal, temporary, text_of};
 
 /// A command that serves the page.
 struct LabServer {
@@ -192,6 +192,42 @@ fn a_script_and_a_counterexample_are_opened() {
     assert!(told.contains("counterexample of maekawa-sequential-self-first"), "{told}");
     assert!(told.contains("nothing can happen any more"), "{told}");
     assert_eq!(page.stop().code(), Some(1), "the violation is still a failure");
+}
+
+#[test]
+fn a_link_of_the_page_is_opened_by_any_server() {
+    let place = "/lab/ricart-agrawala+n=3/a2d2-3?at=2&w=9c0f12aa";
+    for link in [
+        format!("#{place}"),
+        format!("http://127.0.0.1:41207/#{place}"),
+        format!("http://127.0.0.1:41207/#t=0123456789abcdef&{place}"),
+    ] {
+        let mut command = doorway("lab --no-open");
+        command.arg(&link);
+        let page = LabServer::spawn(command);
+        assert_eq!(page.place, place, "{link}");
+        assert!(page.get("/api/first").ends_with("{\"shelf\":true}"));
+    }
+    // What cannot stand in an address is escaped: a browser is started with it.
+    let mut command = doorway("lab --no-open");
+    command.arg("#/lab/lamport+n=3/a1\u{202e} \"&x?at=1");
+    assert_eq!(LabServer::spawn(command).place, "/lab/lamport+n=3/a1%E2%80%AE%20%22&x?at=1");
+    for (line, why) in [
+        ("lab #/nonsense", "not a link to a moment"),
+        ("lab http://127.0.0.1:7093/", "not a link to a moment"),
+        ("lab #/recorded/1?at=3", "only the command that made it has"),
+    ] {
+        assert!(refusal(line).contains(why), "{line}");
+    }
+}
+
+/// Without `--port`, two commands at once have two ports, and one of them may be the usual one.
+#[test]
+fn a_port_that_is_taken_is_no_obstacle_unless_it_was_asked_for() {
+    let [one, other] = [(); 2].map(|()| LabServer::start("lab --no-open"));
+    assert_ne!(one.port, other.port);
+    let (_, why) = failing(&format!("lab --no-open --port {}", one.port), 1);
+    assert!(why.contains("cannot listen on port"), "{why}");
 }
 
 #[test]

@@ -1,0 +1,34 @@
+// Links for other people and other days: the address of a moment, and the command that opens it anywhere.
+
+import { h } from "./dom.js";
+import { passing } from "./url.js";
+
+/** The command that opens a place on any machine: the port of the page is another one there. @param {string} address */
+export const command = (address) => `doorway lab '${address.slice(address.indexOf("#")).replaceAll("'", "%27")}'`;
+
+/**
+ * Copy the link to the moment on the screen. Where that is not allowed, it is only shown.
+ * @param {import("./lab.js").Lab} lab
+ * @returns {Promise<Node[]>} the content of a dialog
+ */
+export async function copied(lab) {
+  const address = new URL(await lab.address(), location.href).href;
+  const head = await navigator.clipboard?.writeText(address).then(() => "The link is copied", () => null);
+  return [
+    h("h2", { id: "dialog-title" }, head ?? "The link to this moment"),
+    h("p.address", {}, address),
+    ...(passing(address)
+      ? [h("p", {}, "It opens as long as this command runs.")]
+      : [h("p", {}, `It opens in this ${address.startsWith("file:") ? "file" : "tab"}. This opens it on any machine, also later:`),
+        h("p.address.command", {}, command(address))]),
+  ];
+}
+
+/** What a reader does when the server is gone: the link to the moment, and the command that opens it. @param {import("./lab.js").Lab} lab */
+export async function rescue(lab) {
+  const address = lab.story ? await lab.address() : location.hash;
+  if (!address.startsWith("#/") || address === "#/" || passing(address)) return null;
+  const line = command(address);
+  const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(line) }, "copy");
+  return h("span.rescue", {}, h("code", {}, line), " ", copy, " ", h("a", { href: address }, "link to this moment"));
+}
