@@ -19,7 +19,7 @@ function alarm(error) {
   const box = $("alert");
   box.hidden = !error;
   put(box, error ? [h("span", {}, error.message), h("button", { type: "button", onclick: () => alarm(null) }, "close")] : []);
-  if (error?.away) rescue(lab).then((way) => way && box.firstChild?.append(" ", way));
+  if (error?.away) rescue(room ?? lab).then((way) => way && box.firstChild?.append(" ", way));
 }
 lab.onerror = alarm;
 

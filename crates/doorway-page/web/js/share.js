@@ -8,11 +8,11 @@ export const command = (address) => `doorway lab '${address.slice(address.indexO
 
 /**
  * Copy the link to the moment on the screen. Where that is not allowed, it is only shown.
- * @param {import("./lab.js").Lab} lab
+ * @param {{ address(): string | Promise<string> }} place the laboratory, or the room of the threads
  * @returns {Promise<Node[]>} the content of a dialog
  */
-export async function copied(lab) {
-  const address = new URL(await lab.address(), location.href).href;
+export async function copied(place) {
+  const address = new URL(await place.address(), location.href).href;
   const head = await navigator.clipboard?.writeText(address).then(() => "The link is copied", () => null);
   return [
     h("h2", { id: "dialog-title" }, head ?? "The link to this moment"),
@@ -24,9 +24,9 @@ export async function copied(lab) {
   ];
 }
 
-/** What a reader does when the server is gone: the link to the moment, and the command that opens it. @param {import("./lab.js").Lab} lab */
-export async function rescue(lab) {
-  const address = lab.story ? await lab.address() : location.hash;
+/** What a reader does when the server is gone: the link to the moment, and the command that opens it. @param {{ story?: unknown, address(): string | Promise<string> }} place */
+export async function rescue(place) {
+  const address = place.story ? await place.address() : location.hash;
   if (!address.startsWith("#/") || address === "#/" || passing(address)) return null;
   const line = command(address);
   const copy = h("button", { type: "button", onclick: () => navigator.clipboard?.writeText(line) }, "copy");
