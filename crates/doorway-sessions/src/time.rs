@@ -65,7 +65,7 @@ impl Sessions {
         match self.stage {
             Stage::Draining { .. } => Err(drained()),
             Stage::Stopped => Err(stopping()),
-            _ => Ok(()),
+            Stage::Serving => Ok(()),
         }
     }
 

@@ -228,7 +228,7 @@ impl Story {
             format!("more than {MAX_WORLDS} worlds do not fit into one file; choose fewer nodes")
         })?;
         let mut draft = Draft {
-            source: &self.frame.source,
+            source: self.frame.source,
             withdrawing,
             worlds: &worlds,
             texts: Table::new(),

@@ -47,11 +47,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
             step.state = standing.view();
         }
     }
-    let mut print = BLANK;
-    for step in &mut steps {
-        print = printed(print, step.say.as_deref().unwrap_or_default());
-        step.print = print;
-    }
+    print_all(&mut steps);
     let kinds = trace.events.iter().filter_map(|event| match &event.what {
         EventKind::Send { message, .. } => Some(kind(message)),
         _ => None,
@@ -85,6 +81,15 @@ pub fn recorded(trace: &Trace) -> StoryView {
         steps,
         choices: Vec::new(),
         stuck: None,
+    }
+}
+
+/// Give each step its fingerprint, which depends on all steps before it.
+fn print_all(steps: &mut [StepView]) {
+    let mut print = BLANK;
+    for step in steps {
+        print = printed(print, step.say.as_deref().unwrap_or_default());
+        step.print = print;
     }
 }
 
