@@ -93,7 +93,7 @@ pub use memory::{Array, Length, Memory, Register, RegisterArray, Word};
 pub use place::{Place, Section};
 #[cfg(feature = "lock_api")]
 pub use raw_lock::{RawLock, TakenSeat};
-pub use relax::{Loop, Patient, Relax, Spin};
+pub use relax::{DefaultRelax, Loop, Relax, Spin};
 #[cfg(feature = "std")]
 pub use relax::{SpinThenYield, Yield};
 #[cfg(target_has_atomic = "ptr")]

@@ -12,7 +12,7 @@ use lock_api::RawMutex;
 
 use crate::atomics::{Line, Registers};
 use crate::walk::{enter, leave};
-use crate::{Algorithm, Exclusive, Patient, Process, Relax};
+use crate::{Algorithm, DefaultRelax, Exclusive, Process, Relax};
 
 /// Set while a thread enters by `try_lock`: threads that come meanwhile wait until it is inside.
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -44,7 +44,7 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 /// # use doorway_threads::{RawLock, algorithms::peterson::Peterson};
 /// let mutex: lock_api::Mutex<RawLock<Peterson, 3>, u32> = lock_api::Mutex::new(0);
 /// ```
-pub struct RawLock<A: Exclusive, const SEATS: usize, R = Patient> {
+pub struct RawLock<A: Exclusive, const SEATS: usize, R = DefaultRelax> {
     /// A bit for each seat that is taken, and [`CLOSED`].
     taken: AtomicUsize,
     /// Made at the first use, because they are allocated and `new` is a `const fn`.

@@ -70,7 +70,7 @@ impl Relax for SpinThenYield {
 
 /// How threads wait by default.
 #[cfg(feature = "std")]
-pub type Patient = SpinThenYield;
+pub type DefaultRelax = SpinThenYield;
 /// How threads wait by default.
 #[cfg(not(feature = "std"))]
-pub type Patient = Spin;
+pub type DefaultRelax = Spin;

@@ -8,7 +8,7 @@ use core::ops::{Deref, DerefMut};
 
 use crate::atomics::{Atomics, Registers};
 use crate::walk::{enter, leave};
-use crate::{Algorithm, Exclusive, Loop, Patient, Place, Process, Relax, Section, Withdraws};
+use crate::{Algorithm, DefaultRelax, Exclusive, Loop, Place, Process, Relax, Section, Withdraws};
 
 /// Why a room or its seats could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl fmt::Display for RoomError {
 impl core::error::Error for RoomError {}
 
 /// A value behind a lock: an algorithm keeps all threads but one from it at a time.
-pub struct Room<A, T: ?Sized, R = Patient> {
+pub struct Room<A, T: ?Sized, R = DefaultRelax> {
     seats: usize,
     registers: Registers,
     rules: PhantomData<fn() -> (A, R)>,
@@ -151,7 +151,7 @@ pub struct Seat<H, A: Algorithm> {
 
 /// A seat that keeps its room alive.
 #[cfg(target_has_atomic = "ptr")]
-pub type OwnedSeat<A, T, R = Patient> = Seat<alloc::sync::Arc<Room<A, T, R>>, A>;
+pub type OwnedSeat<A, T, R = DefaultRelax> = Seat<alloc::sync::Arc<Room<A, T, R>>, A>;
 
 impl<H, A, T, R> Seat<H, A>
 where

@@ -72,7 +72,7 @@ impl Contender {
 
     pub(super) fn run<M: Measure>(self, measure: M) -> M::Output {
         match self {
-            Self::Own(info) => with_lock(info.name, OfRoom(measure)).expect("a name of the list"),
+            Self::Own(info) => with_lock(info.name, RoomTask(measure)).expect("a name of the list"),
             Self::Std => measure.run::<Mutex<()>>(),
             Self::ParkingLot => measure.run::<parking_lot::Mutex<()>>(),
             Self::Spin => measure.run::<SpinMutex<()>>(),
@@ -81,9 +81,9 @@ impl Contender {
     }
 }
 
-struct OfRoom<M>(M);
+struct RoomTask<M>(M);
 
-impl<M: Measure> LockTask for OfRoom<M> {
+impl<M: Measure> LockTask for RoomTask<M> {
     type Output = M::Output;
 
     fn run<A: Exclusive>(self) -> M::Output {

@@ -3,7 +3,7 @@
 use std::sync::{self, Mutex, PoisonError};
 use std::vec::Vec;
 
-use crate::{Exclusive, Guard, Patient, Primitive, Room, Section, Since};
+use crate::{DefaultRelax, Exclusive, Guard, Primitive, Room, Section, Since};
 
 /// A lock that threads compete for.
 pub(super) trait Lock: Sync {
@@ -49,7 +49,7 @@ impl<A: Exclusive> Lock for Room<A, ()> {
 
 impl<A: Exclusive> Seat for crate::Seat<&Room<A, ()>, A> {
     type Guard<'s>
-        = Guard<'s, A, (), Patient>
+        = Guard<'s, A, (), DefaultRelax>
     where
         Self: 's;
 

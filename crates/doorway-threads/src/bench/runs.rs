@@ -129,9 +129,9 @@ pub(super) struct Compete {
 
 /// Enters and leaves.
 #[derive(Default)]
-pub(super) struct Hasty;
+pub(super) struct ShortVisitor;
 
-impl Visitor for Hasty {
+impl Visitor for ShortVisitor {
     fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
         let _guard = seat.lock();
         tally.visit(me, || ());
@@ -139,10 +139,10 @@ impl Visitor for Hasty {
 }
 
 impl Measure for Compete {
-    type Output = Option<Race<Hasty>>;
+    type Output = Option<Race<ShortVisitor>>;
 
-    fn run<L: Lock>(self) -> Option<Race<Hasty>> {
-        race::<L, Hasty>(self.threads, self.length)
+    fn run<L: Lock>(self) -> Option<Race<ShortVisitor>> {
+        race::<L, ShortVisitor>(self.threads, self.length)
     }
 }
 
@@ -243,9 +243,9 @@ mod tests {
 
     /// Enters, and stays until the other thread is inside too.
     #[derive(Default)]
-    struct Sociable;
+    struct MeetingVisitor;
 
-    impl Visitor for Sociable {
+    impl Visitor for MeetingVisitor {
         fn visit(&mut self, me: usize, seat: &mut impl Seat, tally: &Tally) {
             seat.lock();
             tally.visit(me, || thread::sleep(Duration::from_millis(1)));
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn a_lock_that_lets_everyone_in_is_caught() {
         // On a busy machine one of the threads may not run during the whole run.
-        let is_caught = |_| race::<Open, Sociable>(2, Duration::from_millis(20)).is_none();
+        let is_caught = |_| race::<Open, MeetingVisitor>(2, Duration::from_millis(20)).is_none();
         assert!((0..100).any(is_caught));
-        assert!(race::<Open, Sociable>(1, Duration::from_millis(2)).is_some());
+        assert!(race::<Open, MeetingVisitor>(1, Duration::from_millis(2)).is_some());
     }
 }

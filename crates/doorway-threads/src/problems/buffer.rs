@@ -11,7 +11,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 
 use crate::atomics::{Atomics, Registers};
-use crate::{Patient, Semaphore};
+use crate::{DefaultRelax, Semaphore};
 #[cfg(feature = "check")]
 pub use delivery::Delivery;
 use protocol::{At, RECEIVER, REGISTERS, SENDER, awaited, declared, step};
@@ -131,7 +131,7 @@ impl<T> Buffer<T> {
 
     /// Go to a slot, do something there, and leave.
     fn at_slot<O>(&self, mut at: At, act: impl FnOnce(&mut Option<T>) -> O) -> O {
-        let mut memory = Atomics::<Patient>::new(&self.registers);
+        let mut memory = Atomics::<DefaultRelax>::new(&self.registers);
         let mut step = |at| step(at, self.slots(), &mut memory);
         let slot = loop {
             at = step(at);

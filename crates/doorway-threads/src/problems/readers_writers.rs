@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::atomics::{Atomics, Registers};
-use crate::{Algorithm, Patient, Place, Process, Section};
+use crate::{Algorithm, DefaultRelax, Place, Process, Section};
 use protocol::At;
 pub use protocol::Turnstile;
 
@@ -94,7 +94,7 @@ impl<T: ?Sized> ReadersWriters<T> {
 
     /// Take steps until a section is reached.
     fn walk(&self, mut at: At, to: Section) {
-        let mut memory = Atomics::<Patient>::new(&self.registers);
+        let mut memory = Atomics::<DefaultRelax>::new(&self.registers);
         while at.section() != to {
             at = Rules::step(at, ANYONE, &mut memory);
         }

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use doorway_search::{ClientEvent, Graph, Tag, components};
 
-use super::{Looks, Rule, View};
+use super::{Neighbours, Rule, View};
 use crate::{Process, Word};
 
 /// How moves are chosen.
@@ -186,7 +186,7 @@ impl Rounds<'_> {
 
 /// What a machine is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mind {
+enum NextAction {
     /// The machine is about to look.
     Fresh,
     /// The machine has seen its left neighbour, and is about to look at the right one.
@@ -199,7 +199,7 @@ enum Mind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RingMachine {
     own: Word,
-    mind: Mind,
+    action: NextAction,
 }
 
 /// A ring whose states are numbered: each machine is a digit.
@@ -257,7 +257,7 @@ impl<R: Rule> Ring<R> {
 
     fn is_privileged(&self, state: u32, i: usize) -> bool {
         match self.daemon {
-            Daemon::ReadWrite => matches!(self.machine(state, i).mind, Mind::Decided(_)),
+            Daemon::ReadWrite => matches!(self.machine(state, i).action, NextAction::Decided(_)),
             _ => self.moves(i, self.view(state, i)).next().is_some(),
         }
     }
@@ -293,7 +293,7 @@ impl<R: Rule> Ring<R> {
 
     fn central(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
         for own in self.moves(i, self.view(state, i)) {
-            found(i, self.with(state, i, RingMachine { own, mind: Mind::Fresh }));
+            found(i, self.with(state, i, RingMachine { own, action: NextAction::Fresh }));
         }
     }
 
@@ -302,7 +302,8 @@ impl<R: Rule> Ring<R> {
         let mut after = std::vec![state];
         for i in 0..self.n {
             for nth in 0..after.len() {
-                let moved = |own| self.with(after[nth], i, RingMachine { own, mind: Mind::Fresh });
+                let moved =
+                    |own| self.with(after[nth], i, RingMachine { own, action: NextAction::Fresh });
                 let moved: Vec<u32> = self.moves(i, self.view(state, i)).map(moved).collect();
                 after.extend(moved);
             }
@@ -312,20 +313,22 @@ impl<R: Rule> Ring<R> {
 
     /// The next access of a machine.
     fn step(&self, state: u32, i: usize, found: &mut impl FnMut(usize, u32)) {
-        let RingMachine { own, mind } = self.machine(state, i);
+        let RingMachine { own, action } = self.machine(state, i);
         let view = self.view(state, i);
-        let mut becomes = |own, mind| found(i, self.with(state, i, RingMachine { own, mind }));
-        let left = match (mind, self.rule.looks(Process { i, n: self.n })) {
-            (Mind::Decided(next), _) => return becomes(next, Mind::Fresh),
-            (Mind::Fresh, Looks::Both) => return becomes(own, Mind::Saw(view.left)),
-            (Mind::Fresh, _) => view.left,
-            (Mind::Saw(left), _) => left,
+        let mut becomes = |own, action| found(i, self.with(state, i, RingMachine { own, action }));
+        let left = match (action, self.rule.looks(Process { i, n: self.n })) {
+            (NextAction::Decided(next), _) => return becomes(next, NextAction::Fresh),
+            (NextAction::Fresh, Neighbours::Both) => {
+                return becomes(own, NextAction::Saw(view.left));
+            }
+            (NextAction::Fresh, _) => view.left,
+            (NextAction::Saw(left), _) => left,
         };
         let mut moves = self.moves(i, View { left, ..view }).peekable();
         if moves.peek().is_none() {
-            becomes(own, Mind::Fresh);
+            becomes(own, NextAction::Fresh);
         }
-        moves.for_each(|next| becomes(own, Mind::Decided(next)));
+        moves.for_each(|next| becomes(own, NextAction::Decided(next)));
     }
 }
 
@@ -334,20 +337,22 @@ fn digits<R: Rule>(rule: R, me: Process, daemon: Daemon) -> Vec<RingMachine> {
     let states = || 0..rule.states();
     let mut digits = Vec::new();
     for own in states().filter(|state| rule.admits(me, *state)) {
-        let mut minds = std::vec![Mind::Fresh];
+        let mut minds = std::vec![NextAction::Fresh];
         if daemon == Daemon::ReadWrite {
-            if rule.looks(me) == Looks::Both {
-                minds.extend(states().map(Mind::Saw));
+            if rule.looks(me) == Neighbours::Both {
+                minds.extend(states().map(NextAction::Saw));
             }
             let pairs = states().flat_map(|left| states().map(move |right| (left, right)));
             let views = pairs.map(|(left, right)| View { left, own, right });
-            for next in views.flat_map(|view| rule.moves(me, view)).flatten().map(Mind::Decided) {
+            for next in
+                views.flat_map(|view| rule.moves(me, view)).flatten().map(NextAction::Decided)
+            {
                 if !minds.contains(&next) {
                     minds.push(next);
                 }
             }
         }
-        digits.extend(minds.into_iter().map(|mind| RingMachine { own, mind }));
+        digits.extend(minds.into_iter().map(|action| RingMachine { own, action }));
     }
     digits
 }

@@ -2,7 +2,7 @@
 //! 17(11), 1974, with four states a machine: a bit that travels up from the bottom machine and is
 //! reflected at the top, and a second bit that says in which of the two directions a machine looks.
 
-use super::{Looks, Rule, View, is_bottom, is_top};
+use super::{Neighbours, Rule, View, is_bottom, is_top};
 use crate::{Process, Word};
 
 /// A ring whose machines have four states. A state is twice the bit that travels, plus one if the
@@ -51,11 +51,11 @@ impl Rule for FourState {
         (up || !is_bottom(me)) && (!up || !is_top(me))
     }
 
-    fn looks(self, me: Process) -> Looks {
+    fn looks(self, me: Process) -> Neighbours {
         match (is_bottom(me), is_top(me)) {
-            (true, _) => Looks::Right,
-            (_, true) => Looks::Left,
-            _ => Looks::Both,
+            (true, _) => Neighbours::Right,
+            (_, true) => Neighbours::Left,
+            _ => Neighbours::Both,
         }
     }
 

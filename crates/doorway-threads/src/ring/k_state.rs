@@ -6,7 +6,7 @@
 //! these at some time. That state then travels around the ring and replaces all others before the
 //! bottom machine can move again.
 
-use super::{Looks, Rule, View, is_bottom};
+use super::{Neighbours, Rule, View, is_bottom};
 use crate::{Process, Word};
 
 /// A ring whose machines have `k` states.
@@ -34,8 +34,8 @@ impl Rule for KState {
         self.k
     }
 
-    fn looks(self, _: Process) -> Looks {
-        Looks::Left
+    fn looks(self, _: Process) -> Neighbours {
+        Neighbours::Left
     }
 
     #[inline]

@@ -48,7 +48,7 @@ pub struct View {
 
 /// Which neighbours a machine looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looks {
+pub enum Neighbours {
     /// The left one only.
     Left,
     /// The right one only.
@@ -68,7 +68,7 @@ pub trait Rule: Copy {
     }
 
     /// Which neighbours this machine looks at.
-    fn looks(self, me: Process) -> Looks;
+    fn looks(self, me: Process) -> Neighbours;
 
     /// The state after each move that the machine may make. It is privileged if there is any.
     fn moves(self, me: Process, view: View) -> [Option<Word>; 2];

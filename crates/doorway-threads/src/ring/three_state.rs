@@ -2,7 +2,7 @@
 //! 17(11), 1974, with three states a machine: differences of one travel in both directions, and the
 //! top machine, which also looks at the bottom one, makes a new one when there is none left.
 
-use super::{Looks, Rule, View, is_bottom, is_top};
+use super::{Neighbours, Rule, View, is_bottom, is_top};
 use crate::{Process, Word};
 
 /// A ring whose machines have three states.
@@ -36,8 +36,8 @@ impl Rule for ThreeState {
         3
     }
 
-    fn looks(self, me: Process) -> Looks {
-        if is_bottom(me) { Looks::Right } else { Looks::Both }
+    fn looks(self, me: Process) -> Neighbours {
+        if is_bottom(me) { Neighbours::Right } else { Neighbours::Both }
     }
 
     fn moves(self, me: Process, View { left, own, right }: View) -> [Option<Word>; 2] {

@@ -1,7 +1,7 @@
 //! The rings stabilise from every state under the conditions that are claimed, and under no others.
 
 use doorway_threads::ring::explore::{Daemon, Verdict, explore};
-use doorway_threads::ring::{FourState, KState, Looks, Rule, ThreeState, View};
+use doorway_threads::ring::{FourState, KState, Neighbours, Rule, ThreeState, View};
 use doorway_threads::{Process, Word};
 
 fn verdict(rule: impl Rule, n: usize, daemon: Daemon) -> Verdict {
@@ -80,8 +80,8 @@ impl Rule for BrokenRing {
         5
     }
 
-    fn looks(self, _: Process) -> Looks {
-        Looks::Left
+    fn looks(self, _: Process) -> Neighbours {
+        Neighbours::Left
     }
 
     fn moves(self, me: Process, view: View) -> [Option<Word>; 2] {
