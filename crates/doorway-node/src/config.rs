@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorway_protocol::fnv::fnv1a;
 use doorway_protocol::{LABEL, is_label};
 
-use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
+use crate::lock_clients::{AnswerMembers, OnLost, OnWanted, SessionDescriber};
 use crate::lock_rules::{LockRules, Members, RuleConfig};
 use crate::locks::{RuleBook, RuleError};
 use crate::views::{DirectoryEpochStore, EpochStore, MemoryEpochStore, StoreError};
@@ -47,7 +47,7 @@ pub struct Config {
     /// to the file.
     pub record: Option<PathBuf>,
     /// Describes a session, for people who ask who holds a lock.
-    pub describe: Option<Describe>,
+    pub describe: Option<SessionDescriber>,
     /// Called when a session loses a lock that it holds.
     pub on_lost: Option<OnLost>,
     /// Called when somebody else wants a lock that a client keeps.

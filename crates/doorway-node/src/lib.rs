@@ -257,7 +257,7 @@ pub use guard::{Guard, LockGuard, OwnedGuard};
 pub use handle::{Handle, Session};
 pub use holds::{BreakError, ClosedLock, HoldError};
 pub use kept_lock::{KeptGuard, KeptLock};
-pub use lock_clients::{AnswerMembers, Describe, LockClients, OnLost, OnWanted};
+pub use lock_clients::{AnswerMembers, LockClients, OnLost, OnWanted, SessionDescriber};
 pub use lock_recording::{LONGEST_RECORDING, LockRecording, RecordError};
 pub use lock_rules::{LockRules, RuleConfig};
 pub use locks::{Fault, LockCounters, RuleError, served};

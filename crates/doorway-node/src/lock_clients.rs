@@ -28,18 +28,18 @@ pub struct LockClients {
 /// A function that describes a session, given its number: by user and command, for example. The
 /// node calls it when somebody asks who holds a lock or waits for it. It must not call the node.
 #[derive(Clone)]
-pub struct Describe(Arc<dyn Fn(u64) -> Option<String> + Send + Sync>);
+pub struct SessionDescriber(Arc<dyn Fn(u64) -> Option<String> + Send + Sync>);
 
-impl Describe {
+impl SessionDescriber {
     /// Describe sessions by this function.
     pub fn new(describe: impl Fn(u64) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(describe))
     }
 }
 
-impl fmt::Debug for Describe {
+impl fmt::Debug for SessionDescriber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Describe(..)")
+        f.write_str("SessionDescriber(..)")
     }
 }
 
@@ -111,7 +111,7 @@ impl fmt::Debug for AnswerMembers {
 impl NodeShell {
     /// Fill in the descriptions of the clients that have a session.
     pub(crate) fn describe(&self, clients: &mut [ClientReport]) {
-        let Some(Describe(describe)) = &self.describe else { return };
+        let Some(SessionDescriber(describe)) = &self.describe else { return };
         for client in clients.iter_mut().filter(|client| client.session != 0) {
             client.client =
                 describe(client.session).map(|text| cut(&text, CLIENT_BYTES).to_owned());

@@ -28,7 +28,7 @@ use crate::error::AcquireError;
 use crate::heard::LastHeard;
 use crate::lingers::Lingers;
 use crate::link::Incarnation;
-use crate::lock_clients::{AnswerMembers, Describe, OnLost, OnWanted};
+use crate::lock_clients::{AnswerMembers, OnLost, OnWanted, SessionDescriber};
 use crate::lock_recording::LockRecordings;
 use crate::locks::{ClientId, KeptWord, LockCounters, Shard, ShardEffects, Slot};
 use crate::members::{self, ClockTimes};
@@ -91,7 +91,7 @@ pub(crate) struct NodeShell {
     pub(crate) questions: Questions,
     /// What members of a fixed group have told of their holders.
     pub(crate) heard: Mutex<LastHeard>,
-    pub(crate) describe: Option<Describe>,
+    pub(crate) describe: Option<SessionDescriber>,
     pub(crate) on_lost: Option<OnLost>,
     pub(crate) on_wanted: Option<OnWanted>,
     pub(crate) answer: Option<AnswerMembers>,

@@ -35,8 +35,8 @@ use std::time::{Duration, SystemTime};
 
 use doorway_node::members::{AgreedRules, BoxedFuture};
 use doorway_node::{
-    AnswerMembers, Config, Describe, EndReason, Node, OnLost, OnWanted, OwnedGuard, RuleConfig,
-    StartError,
+    AnswerMembers, Config, EndReason, Node, OnLost, OnWanted, OwnedGuard, RuleConfig,
+    SessionDescriber, StartError,
 };
 use doorway_protocol::{
     Claims, Code, Fence, Hello, Life, Moment, Name, Refusal, Request, Scope, Secret,
@@ -540,8 +540,8 @@ fn answer_members(service: Arc<OnceLock<Weak<ServiceShell>>>) -> AnswerMembers {
 }
 
 /// Describe the sessions of the node by what their clients said.
-fn describe(clients: Weak<Descriptions>) -> Describe {
-    Describe::new(move |number| {
+fn describe(clients: Weak<Descriptions>) -> SessionDescriber {
+    SessionDescriber::new(move |number| {
         let clients = clients.upgrade()?;
         let client = clients.lock().get(&number).cloned();
         client.map(|client| client.now())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorway_node::{Config, Describe, Name, Node, TlsConfig};
+use doorway_node::{Config, Name, Node, SessionDescriber, TlsConfig};
 
 use crate::common::{Authority, group, start};
 
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 async fn sessions_say_who_they_are_also_to_other_members() {
     let (_scratch, mut configs) = group(2, &[]);
     // The first character shifts the others, of two bytes each, to odd offsets.
-    configs[0].describe = Some(Describe::new(|session| {
+    configs[0].describe = Some(SessionDescriber::new(|session| {
         (session < 3).then(|| format!("{session}{}", "ä".repeat(150)))
     }));
     let nodes = start(&configs).await;
@@ -38,7 +38,7 @@ async fn sessions_say_who_they_are_also_to_other_members() {
 #[tokio::test]
 async fn locks_are_listed_in_the_order_of_their_names() {
     let node = Node::start(Config {
-        describe: Some(Describe::new(|session| Some(format!("s{session}")))),
+        describe: Some(SessionDescriber::new(|session| Some(format!("s{session}")))),
         ..Config::default()
     });
     let node = node.await.unwrap();
