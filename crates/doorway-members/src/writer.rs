@@ -28,7 +28,7 @@ const RETRY: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     jobs: mpsc::UnboundedSender<Job>,
-    riders: Arc<Mutex<Riders>>,
+    deferred: Arc<Mutex<DeferredChanges>>,
     syncs: Arc<Histogram>,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Completion {
 
 /// Changes that nobody waits for. They are written together with the next change.
 #[derive(Debug, Default)]
-struct Riders {
+struct DeferredChanges {
     committed: Option<Place>,
     cluster: Option<u128>,
 }
@@ -66,7 +66,7 @@ struct Riders {
 /// The receiving end of the queue.
 pub(crate) struct Queue {
     jobs: mpsc::UnboundedReceiver<Job>,
-    riders: Arc<Mutex<Riders>>,
+    deferred: Arc<Mutex<DeferredChanges>>,
     syncs: Arc<Histogram>,
     ending: Ending,
 }
@@ -74,9 +74,10 @@ pub(crate) struct Queue {
 /// A queue. If it cannot be written, the store ends.
 pub(crate) fn queue(ending: Ending) -> (Writer, Queue) {
     let (sender, jobs) = mpsc::unbounded_channel();
-    let (riders, syncs) = (Arc::<Mutex<Riders>>::default(), Arc::<Histogram>::default());
-    let writer = Writer { jobs: sender, riders: Arc::clone(&riders), syncs: Arc::clone(&syncs) };
-    (writer, Queue { jobs, riders, syncs, ending })
+    let (deferred, syncs) = (Arc::<Mutex<DeferredChanges>>::default(), Arc::<Histogram>::default());
+    let writer =
+        Writer { jobs: sender, deferred: Arc::clone(&deferred), syncs: Arc::clone(&syncs) };
+    (writer, Queue { jobs, deferred, syncs, ending })
 }
 
 impl Writer {
@@ -100,13 +101,13 @@ impl Writer {
     /// Note how much of the log is committed. After a restart, a member then need not wait for the
     /// leader to apply it.
     pub(crate) fn note_committed(&self, committed: Place) {
-        self.riders.lock().committed = Some(committed);
+        self.deferred.lock().committed = Some(committed);
     }
 
     /// Note the group to which this node belongs. The vote or entry that makes it belong there is
     /// the next change, so both are on disk or none.
     pub(crate) fn note_cluster(&self, cluster: Option<u128>) {
-        self.riders.lock().cluster = cluster;
+        self.deferred.lock().cluster = cluster;
     }
 
     /// How long it took to write changes, each time.
@@ -187,7 +188,7 @@ impl Queue {
 
     /// Write changes, if need be after waiting for room on the disk.
     async fn write(&self, disk: &mut Disk, mut changes: Vec<Change>) -> Result<(), String> {
-        let Riders { committed, cluster } = std::mem::take(&mut *self.riders.lock());
+        let DeferredChanges { committed, cluster } = std::mem::take(&mut *self.deferred.lock());
         changes.extend(committed.map(Change::Committed));
         changes.extend(cluster.map(Change::Cluster));
         let mut waited = false;
