@@ -9,7 +9,7 @@ use std::time::Duration;
 use doorway_protocol::{Ask, Code, Mode, Moment, Secret, Wait};
 use doorway_sessions::{Answer, Call, LeaseAnswer, LeaseAsk, LeaseKey, UNLIMITED};
 
-use super::program::{Wish, wish};
+use super::program::{LockChoice, wish};
 use super::{Client, ClientEvent, HeldGrant, Plan, Process, Report, Way};
 use crate::clock::MS;
 use crate::context::{Context, Post, log};
@@ -161,7 +161,8 @@ impl Client {
     fn want(&mut self, context: &mut Context, plan: Plan) {
         let settings = Rc::clone(&context.settings);
         let (id, start, ttl) = (self.id, self.starts, self.setting.ttl);
-        let Wish { lock, name, mode, permits } = wish(context, &settings, self.setting.favourite);
+        let LockChoice { lock, name, mode, permits } =
+            wish(context, &settings, self.setting.favourite);
         let keyed = plan != Plan::Compete || context.random.percent(70);
         let waits = plan != Plan::Compete || context.random.percent(80);
         let wait = if waits { context.random.magnitude(MS, 8000 * MS) } else { 0 };

@@ -44,7 +44,7 @@ impl Call {
 }
 
 /// How a program asks for a lock.
-pub(super) struct Wish {
+pub(super) struct LockChoice {
     pub(super) lock: usize,
     pub(super) name: Name,
     pub(super) mode: Mode,
@@ -52,7 +52,11 @@ pub(super) struct Wish {
 }
 
 /// What a program asks for next. If it has a favourite lock, it asks for another one rarely.
-pub(super) fn wish(context: &mut Context, settings: &Settings, favourite: Option<usize>) -> Wish {
+pub(super) fn wish(
+    context: &mut Context,
+    settings: &Settings,
+    favourite: Option<usize>,
+) -> LockChoice {
     let any = context.random.below(settings.locks.len() as u64) as usize;
     let lock = favourite.filter(|_| context.random.percent(80)).unwrap_or(any);
     let kind = settings.locks[lock].kind;
@@ -64,7 +68,7 @@ pub(super) fn wish(context: &mut Context, settings: &Settings, favourite: Option
         Kind::Permits(permits) if settings.alone() => Some(permits),
         _ => None,
     };
-    Wish { lock, name: settings.locks[lock].name.clone(), mode, permits }
+    LockChoice { lock, name: settings.locks[lock].name.clone(), mode, permits }
 }
 
 impl Client {
@@ -198,7 +202,7 @@ impl Client {
         let Some(Process { way: Way::Session(session), held, .. }) = &mut self.process else {
             return;
         };
-        let Wish { lock, name, mode, permits } = wish(context, &settings, favourite);
+        let LockChoice { lock, name, mode, permits } = wish(context, &settings, favourite);
         let holding = !held.is_empty();
         if held.iter().any(|held| held.lock == lock) {
             return self.work_after(context, holds); // A program never waits for itself.
