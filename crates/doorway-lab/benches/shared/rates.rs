@@ -1,5 +1,7 @@
 //! The rates that a benchmark of the laboratory has measured: lines for people, JSON for programs.
 
+#![allow(dead_code, reason = "each benchmark uses some of it")]
+
 use serde_json::{Value, json};
 
 /// What a benchmark prints.
