@@ -82,7 +82,7 @@ impl fmt::Debug for SharedTls {
 }
 
 /// Finds the client that a proof belongs to; `None` if there is none.
-pub type Identify = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
+pub type PrincipalLookup = Arc<dyn Fn(Proof<'_>) -> Option<Principal> + Send + Sync>;
 
 /// Serves an HTTP connection.
 pub type HttpDoor = Arc<dyn Fn(BufferedStream, Peer) -> BoxedFuture<'static, ()> + Send + Sync>;
@@ -101,7 +101,7 @@ pub struct Doors {
     /// The certificate files of `tls`, which are read again when they change.
     pub certificates: Option<Arc<Certificates>>,
     /// Identifies clients over TCP.
-    pub identify: Option<Identify>,
+    pub identify: Option<PrincipalLookup>,
     /// The settings by which clients are identified. They may be reloaded.
     pub settings: Option<SharedSettings>,
     /// Serves HTTP. Without it HTTP connections are closed.
@@ -140,7 +140,7 @@ impl Doors {
         let tls = certificates.as_ref().map(|certificates| SharedTls::new(certificates.server()));
         let current = Arc::new(RwLock::new(settings.clone()));
         let known = Arc::clone(&current);
-        let identify: Identify = Arc::new(move |proof| known.read().principal(proof));
+        let identify: PrincipalLookup = Arc::new(move |proof| known.read().principal(proof));
         let addresses = Addresses {
             sessions: settings.sessions.clone(),
             http: settings.http.clone(),

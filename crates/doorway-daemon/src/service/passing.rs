@@ -86,12 +86,12 @@ impl CallDoor {
 }
 
 /// Carries out a call that another member has passed on.
-pub(crate) type CarryOut = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + Send + Sync>;
+pub(crate) type CallHandler = Arc<dyn Fn(String) -> BoxedFuture<'static, String> + Send + Sync>;
 
 /// The calls of other members at this node, and those of this node at others.
 #[derive(Default)]
 pub(super) struct PassedCalls {
-    carry_out: Mutex<BTreeMap<CallDoor, CarryOut>>,
+    carry_out: Mutex<BTreeMap<CallDoor, CallHandler>>,
     here: Mutex<HostedCalls>,
     awaited: Mutex<HashMap<u64, oneshot::Sender<String>, std::hash::RandomState>>,
     last: AtomicU64,
@@ -162,7 +162,7 @@ impl Drop for AwaitedCall<'_> {
 
 impl Service {
     /// Carry out the calls of a door that other members pass on by this function.
-    pub(crate) fn carry_out_by(&self, door: CallDoor, carry_out: CarryOut) {
+    pub(crate) fn carry_out_by(&self, door: CallDoor, carry_out: CallHandler) {
         // If a service has a door twice, the first one counts.
         self.0.passed.carry_out.lock().entry(door).or_insert(carry_out);
     }
