@@ -156,7 +156,7 @@ pub(crate) fn checked(
     rows: Option<&str>,
     interrupt: &Interrupt,
 ) -> anyhow::Result<()> {
-    let chosen = Chosen { entries: only.map_or(ALL, std::slice::from_ref), rows, interrupt };
+    let chosen = RowSelection { entries: only.map_or(ALL, std::slice::from_ref), rows, interrupt };
     out.write_all(CHECKED.as_bytes())?;
     table(out, chosen, census::plan)?;
     out.write_all(ARRANGEMENTS.as_bytes())?;
@@ -172,13 +172,13 @@ pub(crate) fn checked(
 
 /// The rows that are to be written.
 #[derive(Clone, Copy)]
-struct Chosen<'a> {
+struct RowSelection<'a> {
     entries: &'a [Entry],
     rows: Option<&'a str>,
     interrupt: &'a Interrupt,
 }
 
-impl Chosen<'_> {
+impl RowSelection<'_> {
     /// Is the row with these first cells to be written?
     fn has(self, head: &[String]) -> bool {
         self.rows.is_none_or(|text| head.join(" | ").contains(text))
@@ -207,7 +207,7 @@ const COLUMNS: [&str; 16] = [
 /// Write a table with the rows that `plan` has for each of these algorithms.
 fn table(
     out: &mut dyn Write,
-    chosen: Chosen<'_>,
+    chosen: RowSelection<'_>,
     plan: fn(&Info) -> Vec<Vec<Attempt>>,
 ) -> anyhow::Result<()> {
     heading(out, &COLUMNS)?;
@@ -239,7 +239,7 @@ fn most(info: &Info, attempt: &Attempt) -> u64 {
 }
 
 /// Write the table of arrangements.
-fn arrangements(out: &mut dyn Write, chosen: Chosen<'_>) -> anyhow::Result<()> {
+fn arrangements(out: &mut dyn Write, chosen: RowSelection<'_>) -> anyhow::Result<()> {
     let mut columns = COLUMNS.to_vec();
     columns.insert(1, "arrangement");
     heading(out, &columns)?;
@@ -263,7 +263,7 @@ fn arrangements(out: &mut dyn Write, chosen: Chosen<'_>) -> anyhow::Result<()> {
 fn histories(
     out: &mut dyn Write,
     algorithm: AnyAlgorithm,
-    chosen: Chosen<'_>,
+    chosen: RowSelection<'_>,
 ) -> anyhow::Result<()> {
     let info = algorithm.info();
     let mut rows: Vec<(Attempt, Vec<String>)> = Vec::new();

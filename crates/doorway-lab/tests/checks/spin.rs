@@ -171,7 +171,7 @@ fn spin_finds_starvation_if_a_rule_is_broken() {
 fn spin_needs_as_many_steps_to_let_two_nodes_in() {
     let shortest = |model, choices| Checker::build(model, choices, BOUNDED).shortest();
     assert_eq!(shortest("ricart_agrawala", "-DASKS=1 -DHASTY"), Some(10));
-    assert_eq!(ours::<SpoiledAlgorithm<Hasty>>(1), together(10));
+    assert_eq!(ours::<SpoiledAlgorithm<EarlyEntry>>(1), together(10));
     assert_eq!(shortest("suzuki_kasami", "-DASKS=1 -DTWICE"), Some(8));
     assert_eq!(ours::<SpoiledAlgorithm<SecondToken>>(1), together(8));
 }
@@ -186,11 +186,11 @@ fn stuck(steps: usize) -> Opinion {
 
 /// Ricart & Agrawala without deferral: every request is answered at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Hasty {
+struct EarlyEntry {
     asked: Option<NodeId>,
 }
 
-impl Spoil for Hasty {
+impl Spoil for EarlyEntry {
     type Of = RicartAgrawala;
 
     fn hears(&mut self, from: NodeId, message: Message<Self>) -> Option<Message<Self>> {

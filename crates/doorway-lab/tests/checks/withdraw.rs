@@ -63,12 +63,12 @@ fn a_node_that_gives_up_must_say_so() {
 /// Forgets a request that is given up, and takes the answers to it that come later for answers to
 /// the next request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Hasty<A> {
+struct HastyAlgorithm<A> {
     me: NodeId,
     sound: A,
 }
 
-impl<A: Algorithm> Algorithm for Hasty<A> {
+impl<A: Algorithm> Algorithm for HastyAlgorithm<A> {
     type Message = A::Message;
 
     const INFO: Info = A::INFO;
@@ -116,8 +116,8 @@ impl<A: Algorithm> Algorithm for Hasty<A> {
 #[test]
 fn answers_to_a_request_that_was_given_up_must_not_count_for_the_next() {
     let found = [
-        steps::<Hasty<RicartAgrawala>>(&[2, 1], TOGETHER),
-        steps::<Hasty<CarvalhoRoucairol>>(&[2, 1], TOGETHER),
+        steps::<HastyAlgorithm<RicartAgrawala>>(&[2, 1], TOGETHER),
+        steps::<HastyAlgorithm<CarvalhoRoucairol>>(&[2, 1], TOGETHER),
     ];
     assert_eq!(found, [8; 2]);
 }

@@ -11,7 +11,7 @@ use crate::group::Group;
 
 /// Which locks a client takes.
 #[derive(Clone, Copy)]
-pub(crate) enum Wish {
+pub(crate) enum LockChoice {
     /// A lock that was last used at the same node. It needs no other node.
     Here,
     /// A lock that was never used before. It needs all nodes.
@@ -74,20 +74,20 @@ pub(crate) fn hold_at(group: &Group, node: usize, clients: usize) -> Vec<(Client
 /// while something happens.
 pub(crate) fn longest(
     group: &mut Group,
-    nodes: &[(usize, Wish)],
+    nodes: &[(usize, LockChoice)],
     what: impl FnOnce(&mut Group),
 ) -> Duration {
     let clients: Vec<Client> = nodes.iter().map(|(node, _)| client(group, *node)).collect();
     let over = AtomicBool::new(false);
     scope(|scope| {
-        let measure = |(client, (node, wish)): (&Client, &(usize, Wish))| {
+        let measure = |(client, (node, wish)): (&Client, &(usize, LockChoice))| {
             let (client, node, wish, over) = (client.clone(), *node, *wish, &over);
             scope.spawn(move || {
                 let mut longest = Duration::ZERO;
                 for number in 0_u64.. {
                     let name = match wish {
-                        Wish::Here => format!("here/{node}"),
-                        Wish::New => format!("new/{}", NEXT.fetch_add(1, Ordering::Relaxed)),
+                        LockChoice::Here => format!("here/{node}"),
+                        LockChoice::New => format!("new/{}", NEXT.fetch_add(1, Ordering::Relaxed)),
                     };
                     let begin = Instant::now();
                     let grant = enter(&client, &name);

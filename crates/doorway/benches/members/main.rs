@@ -53,7 +53,7 @@ mod zookeeper;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use crowd::Wish;
+use crowd::LockChoice;
 use figures::print;
 use group::{Group, LEASE, Machine, Pace};
 use others::LockService;
@@ -186,8 +186,8 @@ fn quick(amount: &Amount) -> Vec<Row> {
     ];
     rows.extend(reclaims(&mut group, times, amount.reclaiming));
     for (what, wish, goal) in [
-        ("non-holder dead, slowest lock, used here", Wish::Here, NO_PAUSE),
-        ("non-holder dead, slowest lock, new", Wish::New, LEASE_AND_MORE),
+        ("non-holder dead, slowest lock, used here", LockChoice::Here, NO_PAUSE),
+        ("non-holder dead, slowest lock, new", LockChoice::New, LEASE_AND_MORE),
     ] {
         // Each of them takes two leases.
         let values = repeat(times.div_ceil(4), || dead(&mut group, wish));
@@ -202,13 +202,13 @@ fn quick(amount: &Amount) -> Vec<Row> {
     drop(others);
     let held = crowd::hold(&group, amount.held);
     for (what, wish) in [
-        ("restart elsewhere, slowest lock, used here", Wish::Here),
-        ("restart elsewhere, slowest lock, new", Wish::New),
+        ("restart elsewhere, slowest lock, used here", LockChoice::Here),
+        ("restart elsewhere, slowest lock, new", LockChoice::New),
     ] {
         let values = repeat(often, || restart(&mut group, wish));
         rows.push(Row::new(what, "ms", values).goal(Figure::P99, 50.0));
     }
-    for (which, wish) in [("used here", Wish::Here), ("new", Wish::New)] {
+    for (which, wish) in [("used here", LockChoice::Here), ("new", LockChoice::New)] {
         let (mut joins, mut leaves) = (vec![], vec![]);
         for _ in 0..often {
             let (join, leave) = join_and_leave(&mut group, wish);
@@ -265,10 +265,10 @@ fn default(amount: &Amount) -> Vec<Row> {
     let held = crowd::hold(&group, amount.held);
     let mut could = true;
     for (what, at_leader, wish) in [
-        ("leader's thread stopped, slowest lock there, used", true, Wish::Here),
-        ("leader's thread stopped, slowest lock there, new", true, Wish::New),
-        ("leader's thread stopped, slowest elsewhere, used", false, Wish::Here),
-        ("leader's thread stopped, slowest elsewhere, new", false, Wish::New),
+        ("leader's thread stopped, slowest lock there, used", true, LockChoice::Here),
+        ("leader's thread stopped, slowest lock there, new", true, LockChoice::New),
+        ("leader's thread stopped, slowest elsewhere, used", false, LockChoice::Here),
+        ("leader's thread stopped, slowest elsewhere, new", false, LockChoice::New),
     ] {
         let leader = group.leader();
         let nodes = (0..5).filter(|node| (*node == leader) == at_leader);
@@ -362,7 +362,7 @@ fn reclaims(group: &mut Group, times: usize, clients: usize) -> Vec<Row> {
 }
 
 /// Kill a node that holds nothing. Returns the slowest lock at another node.
-fn dead(group: &mut Group, wish: Wish) -> Duration {
+fn dead(group: &mut Group, wish: LockChoice) -> Duration {
     let longest = crowd::longest(group, &[(0, wish)], |group| {
         group.kill(2);
         sleep(LEASE * 2);
@@ -374,7 +374,7 @@ fn dead(group: &mut Group, wish: Wish) -> Duration {
 }
 
 /// Restart a node in good order. Returns the slowest lock at another node meanwhile.
-fn restart(group: &mut Group, wish: Wish) -> Duration {
+fn restart(group: &mut Group, wish: LockChoice) -> Duration {
     crowd::longest(group, &[(0, wish), (1, wish)], |group| {
         group.stop(2);
         group.start(2);
@@ -383,7 +383,7 @@ fn restart(group: &mut Group, wish: Wish) -> Duration {
 }
 
 /// Let a fourth machine join, and then leave. Returns the slowest lock at another node during each.
-fn join_and_leave(group: &mut Group, wish: Wish) -> (Duration, Duration) {
+fn join_and_leave(group: &mut Group, wish: LockChoice) -> (Duration, Duration) {
     group.start(3);
     let add = format!("members add d {}", group.address(3));
     let nodes = [(0, wish), (1, wish)];

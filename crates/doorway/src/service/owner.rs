@@ -48,7 +48,7 @@ pub(crate) enum Output {
 
 /// Why the process is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum OwnerError {
     /// There is no parent process that can be seen.
     NoParent,
     /// The parent process only waits for this command, or runs as long as the machine.
@@ -64,7 +64,7 @@ pub(crate) enum Doubt {
     OtherProgram,
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for OwnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoParent => "the process that runs this command cannot be seen",
@@ -94,14 +94,17 @@ pub(crate) fn is_unsettled(ancestors: &[Process]) -> bool {
 
 /// The process to tie the lock to. `stdout` is where this command prints the fence, and `ancestors`
 /// are its parent, the parent of that, and so on.
-pub(crate) fn owner<'a>(stdout: &Output, ancestors: &'a [Process]) -> Result<&'a Process, Doubt> {
+pub(crate) fn owner<'a>(
+    stdout: &Output,
+    ancestors: &'a [Process],
+) -> Result<&'a Process, OwnerError> {
     let wrappers = ancestors.iter().take_while(|process| process.is_wrapper()).count();
     let ancestors = &ancestors[wrappers..];
-    let parent = ancestors.first().ok_or(Doubt::NoParent)?;
+    let parent = ancestors.first().ok_or(OwnerError::NoParent)?;
     if !parent.is_shell() {
         return match parent {
-            _ if parent.is_service() || parent.is_remote() => Err(Doubt::Service),
-            _ if parent.is_forked && !parent.is_readable => Err(Doubt::Unreadable),
+            _ if parent.is_service() || parent.is_remote() => Err(OwnerError::Service),
+            _ if parent.is_forked && !parent.is_readable => Err(OwnerError::Unreadable),
             _ => Ok(parent),
         };
     }
@@ -113,16 +116,16 @@ pub(crate) fn owner<'a>(stdout: &Output, ancestors: &'a [Process]) -> Result<&'a
         return reader;
     }
     if family.len() > 1 && family.iter().any(|shell| !shell.is_readable) {
-        return Err(Doubt::Unreadable);
+        return Err(OwnerError::Unreadable);
     }
     // The subshell was forked for a part of a pipeline, or only inherits what the script has.
     let leaves_subshell = *stdout == parent.stdout && *stdout != script.stdout;
     match stdout {
-        Output::Pipe(_) | Output::Socket(_) if leaves_subshell => Err(Doubt::Pipeline),
+        Output::Pipe(_) | Output::Socket(_) if leaves_subshell => Err(OwnerError::Pipeline),
         Output::Pipe(_) | Output::Socket(_)
             if *stdout == script.stdout && is_read_outside(stdout, others) =>
         {
-            Err(Doubt::OtherProgram)
+            Err(OwnerError::OtherProgram)
         }
         _ => Ok(parent),
     }
@@ -130,7 +133,10 @@ pub(crate) fn owner<'a>(stdout: &Output, ancestors: &'a [Process]) -> Result<&'a
 
 /// The shell of the family with the outermost command substitution that this command runs in: it
 /// reads what this command or one of the subshells writes. None if there is no such substitution.
-fn substitution<'a>(stdout: &Output, family: &'a [Process]) -> Option<Result<&'a Process, Doubt>> {
+fn substitution<'a>(
+    stdout: &Output,
+    family: &'a [Process],
+) -> Option<Result<&'a Process, OwnerError>> {
     let own: &[u64] = if let Output::Pipe(pipe) = stdout { &[*pipe] } else { &[] };
     // Below the shell at `index` are this command and the subshells before that one.
     let written = |index: usize| {
@@ -149,7 +155,11 @@ fn substitution<'a>(stdout: &Output, family: &'a [Process]) -> Option<Result<&'a
     let script = &family[family.len() - 1];
     let is_connected =
         |shell: &Process| shell.writes.iter().any(|pipe| !script.writes.contains(pipe));
-    Some(if below.iter().all(is_connected) { Ok(&family[reader]) } else { Err(Doubt::Background) })
+    Some(if below.iter().all(is_connected) {
+        Ok(&family[reader])
+    } else {
+        Err(OwnerError::Background)
+    })
 }
 
 /// Does a program around the script read what goes there, and may it use the fence? Services only
@@ -241,7 +251,7 @@ mod tests {
         Process { pid, program: program.into(), is_readable: true, stdout, ..Process::default() }
     }
 
-    fn pid(stdout: &Output, ancestors: &[Process]) -> Result<u32, Doubt> {
+    fn pid(stdout: &Output, ancestors: &[Process]) -> Result<u32, OwnerError> {
         owner(stdout, ancestors).map(|process| process.pid)
     }
 
@@ -348,29 +358,29 @@ mod tests {
         let background = Process { stdout: Output::Other, ..subshell(12, STDOUT) };
         let foreign = Process { is_readable: false, ..subshell(11, STDOUT) };
         for (doubt, stdout, ancestors) in [
-            (Doubt::NoParent, &two, vec![]),
-            (Doubt::NoParent, &two, vec![program(3, "sudo")]),
-            (Doubt::Service, &two, vec![program(1, "systemd")]),
-            (Doubt::Service, &two, vec![program(7, "sshd-session"), program(1, "systemd")]),
-            (Doubt::Unreadable, &Output::Other, vec![foreign.clone(), script()]),
-            (Doubt::Unreadable, &two, vec![Process { program: "job".into(), ..foreign }]),
+            (OwnerError::NoParent, &two, vec![]),
+            (OwnerError::NoParent, &two, vec![program(3, "sudo")]),
+            (OwnerError::Service, &two, vec![program(1, "systemd")]),
+            (OwnerError::Service, &two, vec![program(7, "sshd-session"), program(1, "systemd")]),
+            (OwnerError::Unreadable, &Output::Other, vec![foreign.clone(), script()]),
+            (OwnerError::Unreadable, &two, vec![Process { program: "job".into(), ..foreign }]),
             // function | { read f; work; }
-            (Doubt::Pipeline, &two, vec![subshell(11, 2), script()]),
+            (OwnerError::Pipeline, &two, vec![subshell(11, 2), script()]),
             // $( ( f=$(lock); work ) >/dev/null & )
             (
-                Doubt::Background,
+                OwnerError::Background,
                 &Output::Pipe(3),
                 vec![reads(3, background), subshell(11, 2), reads(2, script())],
             ),
             // subprocess.check_output("doorway lock; true", shell=True)
             (
-                Doubt::OtherProgram,
+                OwnerError::OtherProgram,
                 &Output::Pipe(STDOUT),
                 vec![script(), reads(STDOUT, program(9, "python3.13"))],
             ),
             // ssh HOST 'doorway lock; true'
             (
-                Doubt::OtherProgram,
+                OwnerError::OtherProgram,
                 &Output::Socket(4),
                 vec![
                     Process { stdout: Output::Socket(4), ..script() },
@@ -378,9 +388,9 @@ mod tests {
                 ],
             ),
             // $(./script), which only runs `doorway lock`
-            (Doubt::OtherProgram, &Output::Pipe(STDOUT), vec![script(), other.clone()]),
+            (OwnerError::OtherProgram, &Output::Pipe(STDOUT), vec![script(), other.clone()]),
             (
-                Doubt::OtherProgram,
+                OwnerError::OtherProgram,
                 &Output::Pipe(STDOUT),
                 vec![script(), program(20, "timeout"), subshell(8, STDOUT), other],
             ),
