@@ -10,6 +10,8 @@ use crate::skip::skip;
 /// What is wrong with the picture: text that is too small, panels that overlap or stick out, text
 /// in a drawing with the colour of the shape behind it, and marks that look like all the rest.
 const FACTS: &str = "
+  // What watches the sizes of its panels acts in the next frame.
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const wrong = [];
   const wide = document.documentElement.clientWidth;
   const over = document.documentElement.scrollWidth - wide;
