@@ -42,7 +42,7 @@ pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyho
     let runtime = runtime.context("cannot start the threads of the server")?;
     runtime.block_on(async {
         let token = Token::random().context("the system gives no random bytes")?;
-        let server = bind(args.port, &token, &first).await?;
+        let server = bind(args.port, token, first).await?;
         // A person who sees the address may press Ctrl-C at once.
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
         let address = server.address();
@@ -59,15 +59,15 @@ pub(crate) fn serve(args: &PageArgs, first: First, out: &mut dyn Write) -> anyho
 }
 
 /// Listen on the port that was asked for; or else on [`PORT`], or on any other that is free.
-async fn bind(port: Option<u16>, token: &Token, first: &First) -> anyhow::Result<Server> {
-    let listen = |port: u16| Server::bind(port, token.clone(), first.clone());
+async fn bind(port: Option<u16>, token: Token, first: First) -> anyhow::Result<Server> {
     if port.is_none()
-        && let Ok(server) = listen(PORT).await
+        && let Ok(server) = Server::bind(PORT, token.clone(), first.clone()).await
     {
         return Ok(server);
     }
     let port = port.unwrap_or(0);
-    listen(port).await.with_context(|| format!("cannot listen on port {port} of loopback"))
+    let bound = Server::bind(port, token, first).await;
+    bound.with_context(|| format!("cannot listen on port {port} of loopback"))
 }
 
 /// Whether a browser can be opened.

@@ -47,7 +47,7 @@ pub fn recorded(trace: &Trace) -> StoryView {
             step.state = standing.view();
         }
     }
-    print_all(&mut steps);
+    set_prints(&mut steps);
     let kinds = trace.events.iter().filter_map(|event| match &event.what {
         EventKind::Send { message, .. } => Some(kind(message)),
         _ => None,
@@ -84,8 +84,8 @@ pub fn recorded(trace: &Trace) -> StoryView {
     }
 }
 
-/// Give each step its fingerprint, which depends on all steps before it.
-fn print_all(steps: &mut [StepView]) {
+/// Give every step the print of what is told up to it.
+fn set_prints(steps: &mut [StepView]) {
     let mut print = BLANK;
     for step in steps {
         print = printed(print, step.say.as_deref().unwrap_or_default());

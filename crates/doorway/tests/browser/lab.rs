@@ -52,9 +52,9 @@ fn a_command_that_is_started_again_opens_the_moment_in_a_new_tab() {
     let moment = browser.run(MOMENT);
     first.stop();
     browser.press(&["1"]);
-    let line = "return document.querySelector('#alert code')?.innerText";
-    let line = browser.wait("the command", line);
-    let link = line.as_str().unwrap().strip_prefix("doorway lab '").expect("the command");
+    let told = "return document.querySelector('#alert code')?.innerText";
+    let told = browser.wait("the command", told);
+    let link = told.as_str().unwrap().strip_prefix("doorway lab '").expect("the command");
     // The command of the page, at whatever port.
     let mut second = Served::start(&[link.trim_end_matches('\'')]);
     browser.new_tab();
