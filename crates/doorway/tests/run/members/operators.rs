@@ -76,6 +76,22 @@ fn what_an_operator_did_is_noted_even_if_nobody_waits_for_the_answer() {
     assert_eq!(group.members(0)["lease_ms"], 3000);
 }
 
+/// The second machine belonged to the group before it was recovered, and comes back only with an
+/// empty disk. Returns the words that add it.
+fn add_with_an_empty_disk(group: &mut Group) -> String {
+    group.start(1);
+    let add = format!("members add b {}", group.address(1));
+    let said = group.mistake(0, &add, 64);
+    assert!(said.contains("belongs to another group: start it with an empty data"), "{said}");
+    group.kill(1);
+    group.wipe(1);
+    group.start(1);
+    group.answer(0, &add);
+    (0..2).for_each(|node| group.complete(node));
+    group.lock(1, "x");
+    add
+}
+
 #[test]
 fn one_survivor_goes_on_alone() {
     let mut group = Group::founded();
@@ -115,12 +131,10 @@ fn one_survivor_goes_on_alone() {
     let said = group.mistake(0, &at_least(1 << 23), 64);
     assert!(said.contains("cannot be raised by 65536"), "{said}");
     assert!(group.mistake(0, &format!("{recover} --view-at-least x"), 64).contains("invalid"));
-    for (lease, part) in [("1s", "2 seconds to 5 minutes"), ("6m", "2 seconds to 5 minutes")] {
-        assert!(group.mistake(0, &format!("{recover} --lease {lease}"), 64).contains(part));
+    for lease in ["1s", "6m"] {
+        let said = group.mistake(0, &format!("{recover} --lease {lease}"), 64);
+        assert!(said.contains("2 seconds to 5 minutes"), "{said}");
     }
-    // A lease that the machine knows is not made shorter.
-    let said = group.output(0, &format!("{recover} --lease 2s"));
-    assert!(String::from_utf8_lossy(&said.stdout).contains("It takes 2 s, "), "{said:?}");
     // Other machines have seen a higher view, and had a longer lease.
     let begin = Instant::now();
     let said = group.answer(0, &format!("{} --lease 3s --yes", at_least(view + 100)));
@@ -134,17 +148,7 @@ fn one_survivor_goes_on_alone() {
     assert!(group.answer(0, "members").ends_with("1 of 1 vote; one more loss stops all locks\n"));
     assert!(group.fence(0, "x") > fence && group.members(0)["view"].as_u64() > Some(STEP));
 
-    // The others come back only with empty disks.
-    group.start(1);
-    let add = format!("members add b {}", group.address(1));
-    let said = group.mistake(0, &add, 64);
-    assert!(said.contains("belongs to another group: start it with an empty data"), "{said}");
-    group.kill(1);
-    group.wipe(1);
-    group.start(1);
-    group.answer(0, &add);
-    (0..2).for_each(|node| group.complete(node));
-    group.lock(1, "x");
+    let add = add_with_an_empty_disk(&mut group);
     let log = group.answer(1, "members log");
     assert!(
         log.contains(": init: done\n")
@@ -345,7 +349,7 @@ fn a_request_waits_until_its_node_is_a_member() {
     (0..3).for_each(|node| group.start(node));
     let said = group.mistake(0, "run -n x -- true", 69);
     assert!(said.contains("not a member of its group at the moment"), "{said}");
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     let said = group.mistake(0, "run -w 1 x -- true", 69);
     assert!(said.contains("not a member of its group"), "{said}");
     assert!(begin.elapsed() >= LEASE / 2, "it has waited: {:?}", begin.elapsed());
