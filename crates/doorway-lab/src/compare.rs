@@ -59,8 +59,8 @@ impl FromStr for Sweep {
 
 /// A comparison to measure.
 pub struct Plan<'a> {
-    /// The names of the algorithms.
-    pub algorithms: Vec<&'a str>,
+    /// The algorithms.
+    pub algorithms: Vec<AnyAlgorithm>,
     /// The quantity that changes.
     pub sweep: Sweep,
     /// The points at which it is measured.
@@ -118,26 +118,26 @@ pub fn run(
     rows.into_iter().map(|row| row.expect("every job was done")).collect()
 }
 
-/// The algorithm and the options of the run behind one point of a curve.
-pub fn options(plan: &Plan<'_>, name: &str, x: f64) -> Result<(AnyAlgorithm, Options), String> {
-    let algorithm =
-        AnyAlgorithm::named(name).ok_or_else(|| format!("no algorithm is called '{name}'"))?;
+/// The options of the run behind one point of the curve of an algorithm.
+pub fn options(plan: &Plan<'_>, algorithm: AnyAlgorithm, x: f64) -> Result<Options, String> {
+    let info = algorithm.info();
     let size = if plan.sweep == Sweep::Size { x as usize } else { plan.size };
-    let mut options = (plan.options)(algorithm.info(), size)
-        .map_err(|error| format!("{name} at {x}: {error}"))?;
+    let mut options =
+        (plan.options)(info, size).map_err(|error| format!("{} at {x}: {error}", info.name))?;
     match plan.sweep {
         Sweep::Size => {}
         Sweep::Load => options.workload = Workload::Closed { think: Distribution::Exponential(x) },
         Sweep::Delay => options.inside = Distribution::Constant(1.0 / x),
     }
-    Ok((algorithm, options))
+    Ok(options)
 }
 
-fn point(plan: &Plan<'_>, name: &str, x: f64) -> Result<Row, String> {
-    let (algorithm, options) = options(plan, name, x)?;
-    let formula = formula(algorithm.info(), &options.group, &options.workload);
-    let run =
-        Simulation::new(algorithm, options).map_err(|error| format!("{name} at {x}: {error}"))?;
+fn point(plan: &Plan<'_>, algorithm: AnyAlgorithm, x: f64) -> Result<Row, String> {
+    let options = options(plan, algorithm, x)?;
+    let info = algorithm.info();
+    let formula = formula(info, &options.group, &options.workload);
+    let run = Simulation::new(algorithm, options);
+    let run = run.map_err(|error| format!("{} at {x}: {error}", info.name))?;
     let (formula_text, formula) = formula.unzip();
     Ok(Row { x, report: run.run(), formula, formula_text })
 }
@@ -234,6 +234,10 @@ mod tests {
     use super::*;
     use crate::simulate::Delay;
 
+    fn named(name: &str) -> AnyAlgorithm {
+        AnyAlgorithm::named(name).expect("an algorithm of the list")
+    }
+
     #[test]
     fn the_number_of_threads_does_not_change_the_results() {
         let options = |info: &Info, size: usize| {
@@ -244,7 +248,7 @@ mod tests {
             Ok(options)
         };
         let plan = Plan {
-            algorithms: vec!["ricart-agrawala", "le-lann"],
+            algorithms: ["ricart-agrawala", "le-lann"].map(named).to_vec(),
             sweep: Sweep::Size,
             points: vec![2.0, 5.0, 9.0],
             size: 0,

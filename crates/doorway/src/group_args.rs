@@ -152,7 +152,8 @@ const ONE_PASS: &str = "one-pass";
 #[command(next_help_heading = "Group")]
 pub(crate) struct BeginArgs {
     /// Choose how a token algorithm comes by its token: node 1 has it (node-1), or one pass of
-    /// ricart-agrawala makes it (one-pass); raymond-echo makes it by a wave [default: node-1]
+    /// ricart-agrawala makes it (one-pass). The algorithm raymond-echo is raymond-tree that begins
+    /// with an echo wave [default: node-1]
     #[arg(long, value_name = "HOW")]
     pub(crate) begin: Option<TokenOrigin>,
 }

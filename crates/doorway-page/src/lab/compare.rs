@@ -1,10 +1,10 @@
 //! Algorithms side by side: rows arrive one by one, and then the curves.
 
 use doorway_core::{Info, Shape};
-use doorway_lab::Trace;
 use doorway_lab::compare::{self, Plan, Row, Sweep};
 use doorway_lab::plot::Plot;
 use doorway_lab::simulate::{Distribution, Options, Simulation, Workload};
+use doorway_lab::{AnyAlgorithm, Trace};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(crate) struct Comparison {
 
 /// A comparison that can be run.
 pub(crate) struct Measurement {
-    algorithms: Vec<&'static str>,
+    algorithms: Vec<AnyAlgorithm>,
     sweep: Sweep,
     points: Vec<f64>,
     seed: u64,
@@ -47,12 +47,8 @@ impl Comparison {
     /// Check what is asked for.
     pub(crate) fn plan(self) -> Result<Measurement, Problem> {
         let sweep: Sweep = self.sweep.parse()?;
-        let all = doorway_core::algorithms::ALL;
         let known = |name: &String| {
-            let entry = all.iter().find(|entry| entry.info.name == name.as_str());
-            entry
-                .map(|entry| entry.info.name)
-                .ok_or_else(|| format!("there is no algorithm '{name}'"))
+            AnyAlgorithm::named(name).ok_or_else(|| format!("there is no algorithm '{name}'"))
         };
         let algorithms = self.algorithms.iter().map(known).collect::<Result<Vec<_>, _>>()?;
         if algorithms.is_empty() || algorithms.len() > MOST.0 {
@@ -68,7 +64,8 @@ impl Comparison {
             let why = format!("choose up to 20 points; a group has 1 to {} nodes", MOST.1);
             return Err(Problem::bad(why));
         }
-        let (names, sweep_name, seed) = (algorithms.join(" "), &self.sweep, self.seed);
+        let names: Vec<_> = algorithms.iter().map(|algorithm| algorithm.info().name).collect();
+        let (names, sweep_name, seed) = (names.join(" "), &self.sweep, self.seed);
         let mut command = format!(
             "doorway compare {names} --sweep {sweep_name} --entries {ENTRIES} --seed {seed}"
         );
@@ -89,10 +86,10 @@ impl Measurement {
         let total = self.algorithms.len() * self.points.len();
         reader.tell(&json!({ "command": self.command }));
         let mut rows: Vec<Row> = Vec::new();
-        for name in &self.algorithms {
+        for algorithm in &self.algorithms {
             for point in &self.points {
                 let plan = Plan {
-                    algorithms: vec![name],
+                    algorithms: vec![*algorithm],
                     sweep: self.sweep,
                     points: vec![*point],
                     size: NODES,
@@ -124,9 +121,10 @@ impl Measurement {
         let seed = self.seed;
         let options = move |info: &Info, size| options(info, size, seed);
         let (sweep, points) = (self.sweep, self.points.clone());
-        let (name, x) = (self.algorithms[0], points[0]);
-        let plan = Plan { algorithms: vec![name], sweep, points, size: NODES, options: &options };
-        let (algorithm, mut options) = compare::options(&plan, name, x)?;
+        let (algorithm, x) = (self.algorithms[0], points[0]);
+        let algorithms = vec![algorithm];
+        let plan = Plan { algorithms, sweep, points, size: NODES, options: &options };
+        let mut options = compare::options(&plan, algorithm, x)?;
         options.trace = EVENTS;
         let mut run = Simulation::new(algorithm, options)?;
         let mut ended = false;
@@ -137,6 +135,7 @@ impl Measurement {
         let point =
             if sweep == Sweep::Size { String::new() } else { format!(", {} {x}", sweep.label()) };
         let cut = if ended { String::new() } else { format!(", the first {EVENTS} events") };
+        let name = algorithm.info().name;
         trace.title = format!("{name} n={}, seed {seed}{point}{cut}", trace.size);
         Ok(trace)
     }

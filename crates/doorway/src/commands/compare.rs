@@ -16,7 +16,7 @@ use super::print_json;
 use crate::check_args::parse_threads;
 use crate::failure::Usage;
 use crate::files;
-use crate::group_args::{ShapeArgs, parse_size};
+use crate::group_args::{BeginArgs, ShapeArgs, parse_size};
 use crate::names;
 use crate::progress::Progress;
 use crate::rerun;
@@ -33,7 +33,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The algorithms to compare [default: all that are not refuted]
+    /// The algorithms to compare [default: all that are not refuted, with --begin those that can
+    /// begin so]
     #[arg(value_parser = names::algorithms(), hide_possible_values = true)]
     algorithms: Vec<&'static Entry>,
     /// Choose what changes: n (nodes), load (think time) or delay (relative to the time inside)
@@ -67,6 +68,8 @@ pub(crate) struct Args {
     run: RunArgs,
     #[command(flatten)]
     shape: ShapeArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
 }
 
 /// The number of nodes of a sweep over load or delay, unless a number is given.
@@ -170,10 +173,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
 
 impl Args {
     fn plan<'a>(&self, options: &'a OptionsOf<'a>) -> Result<Plan<'a>, Usage> {
-        let sound = || ALL.iter().filter(|entry| entry.info.refuted.is_none());
-        let chosen: Vec<&Entry> = match self.algorithms.as_slice() {
-            [] => sound().collect(),
-            some => some.to_vec(),
+        let begun = |entry: &Entry| self.begin.algorithm(entry);
+        let algorithms = if self.algorithms.is_empty() {
+            let sound = ALL.iter().filter(|entry| entry.info.refuted.is_none());
+            sound.filter_map(|entry| begun(entry).ok()).collect()
+        } else {
+            self.algorithms.iter().map(|entry| begun(entry)).collect::<Result<Vec<_>, _>>()?
         };
         let points = match (&self.points, self.shape.quorums_by_hand()) {
             (Some(points), _) => points.clone(),
@@ -196,7 +201,7 @@ impl Args {
             return Err(Usage("a sweep over load sets the think time itself".into()));
         }
         Ok(Plan {
-            algorithms: chosen.iter().map(|entry| entry.info.name).collect(),
+            algorithms,
             sweep: self.sweep,
             points,
             size: self.shape.size(self.nodes, NODES),

@@ -41,6 +41,21 @@ fn json_has_every_point_of_every_algorithm() {
 }
 
 #[test]
+fn the_token_can_be_made_by_one_pass() {
+    let line = "compare suzuki-kasami --points 5 --entries 50";
+    let (usual, one_pass) = (json(line), json(&format!("{line} --begin one-pass")));
+    // The messages of the token algorithm carry the name of the node that made the token.
+    let bytes = |rows: &Value| rows[0]["bytes_per_entry"].as_f64().expect("a number");
+    assert!(bytes(&one_pass) > bytes(&usual), "{one_pass}");
+    assert_eq!(json(&format!("{line} --begin node-1")), usual);
+    let all = json("compare --points 3 --entries 20 --begin one-pass");
+    let names = all.as_array().expect("rows").iter().map(|row| row["algorithm"].clone());
+    let names: Vec<_> = names.collect();
+    assert!(names.contains(&"naimi-trehel".into()) && !names.contains(&"lamport".into()));
+    assert!(refusal("compare lamport --begin one-pass").contains("lamport has no token"));
+}
+
+#[test]
 fn values_and_plot_are_written() {
     let (csv, plot) = (temporary("out.csv"), temporary("out.svg"));
     let line = format!("{LINE} --csv {csv} --plot {plot}");
