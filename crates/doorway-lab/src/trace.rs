@@ -100,8 +100,8 @@ pub struct Trace {
     pub opening: BTreeMap<NodeId, Opening>,
     /// The events in the order in which they happened.
     pub events: Vec<Event>,
-    /// The state of the acting node after the event at an index, as text. Only scripts and
-    /// counterexamples tell it, once for each step.
+    /// The state of the acting node after the event at an index, as text, once for each step.
+    /// Scripts and counterexamples tell it, and a simulation if it is asked for it.
     pub states: BTreeMap<usize, String>,
     /// The state of every node before the first event, if states are told.
     pub begin: Vec<String>,

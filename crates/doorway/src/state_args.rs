@@ -1,4 +1,4 @@
-//! The arguments that show the states of nodes in a script: as columns of text, or as a tree.
+//! The arguments that show the states of nodes in a run: as columns of text, or as a tree.
 
 use std::path::PathBuf;
 
@@ -17,18 +17,18 @@ pub(crate) struct StateArgs {
     columns: Vec<String>,
     /// Write a picture to FILE.svg: the tree after each event that turned one of its edges
     #[arg(long, value_name = "FILE.svg")]
-    tree: Option<PathBuf>,
+    draw_tree: Option<PathBuf>,
 }
 
 impl StateArgs {
     /// Whether nothing was asked for.
     pub(crate) fn is_default(&self) -> bool {
-        self.columns.is_empty() && self.tree.is_none()
+        self.columns.is_empty() && self.draw_tree.is_none()
     }
 
     /// Draw the tree, if that was asked for.
     pub(crate) fn draw(&self, trace: &Trace) -> anyhow::Result<()> {
-        let Some(path) = &self.tree else { return Ok(()) };
+        let Some(path) = &self.draw_tree else { return Ok(()) };
         files::ensure_svg(path, "a tree")?;
         files::write(path, &pictures::tree(trace).map_err(Usage)?)
     }

@@ -102,7 +102,9 @@ pub fn sentences(trace: &Trace) -> Vec<String> {
 pub fn text_with_state(trace: &Trace, columns: &[String]) -> Result<String, String> {
     let known = text::fields(trace);
     if known.is_empty() {
-        return Err("the states of the nodes are known only in scripts and counterexamples".into());
+        return Err(
+            "this run does not tell the states of its nodes, as a recording never does".into()
+        );
     }
     if columns == ["all"] {
         return Ok(text::render(trace, &known));

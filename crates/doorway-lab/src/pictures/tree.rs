@@ -35,7 +35,8 @@ struct Frame {
 /// The picture of the tree of a script as SVG. The nodes of its algorithm must have pointers.
 pub fn tree(trace: &Trace) -> Result<String, String> {
     if trace.begin.is_empty() {
-        return Err("a tree is drawn only for a script, which tells the states of its nodes".into());
+        let why = "this run does not tell the states of its nodes, as a recording never does";
+        return Err(format!("there is no tree to draw: {why}"));
     }
     if trace.begin.len() > MOST_NODES {
         let size = trace.begin.len();
@@ -244,7 +245,7 @@ mod tests {
     fn only_algorithms_with_pointers_have_a_tree() {
         let plain = trace("run ricart-agrawala n=2\nacquire 1\n");
         assert!(tree(&plain).unwrap_err().contains("raymond-tree"));
-        assert!(tree(&Trace::new("nothing", 2)).unwrap_err().contains("only for a script"));
+        assert!(tree(&Trace::new("nothing", 2)).unwrap_err().contains("a recording never does"));
         let reversal = trace("run naimi-trehel n=4\nacquire 3\nstabilize\n");
         assert!(tree(&reversal).is_ok());
     }

@@ -12,6 +12,7 @@ mod network;
 mod options;
 mod queue;
 mod report;
+mod states;
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -21,6 +21,7 @@ use crate::names;
 use crate::rerun;
 use crate::run_args::{RunArgs, parse_entries};
 use crate::scripts;
+use crate::state_args::StateArgs;
 use crate::wrap;
 
 const EXAMPLES: &str = "\
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     /// Draw what the nodes of a group have recorded; name the file of every node
     #[arg(long, value_name = "FILE", num_args = 1..)]
     #[arg(conflicts_with_all = ["ShapeArgs", "BeginArgs", "RunArgs", "script", "entries"])]
-    #[arg(conflicts_with_all = ["algorithm", "nodes"])]
+    #[arg(conflicts_with_all = ["algorithm", "nodes", "StateArgs"])]
     recorded: Vec<PathBuf>,
     /// Choose the lock to draw from a recording
     #[arg(long, value_name = "NAME", requires = "recorded")]
@@ -71,6 +72,8 @@ pub(crate) struct Args {
     /// Draw a random load of E entries [default: 5, or as many as --requests has]
     #[arg(long, value_name = "E", conflicts_with = "script", value_parser = parse_entries)]
     entries: Option<u64>,
+    #[command(flatten)]
+    states: StateArgs,
     #[command(flatten)]
     run: RunArgs,
     #[command(flatten)]
@@ -114,10 +117,21 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         browser::serve(&args.browser.page, first, out)?;
         return failure.map_or(Ok(()), Err);
     }
-    let picture = diagram::render(&trace, format);
+    args.states.draw(&trace)?;
+    let columns = args.states.columns(&trace)?;
+    let is_wrapped = format == Format::Text && columns.is_none();
+    let picture = match columns {
+        Some(_) if format != Format::Text => {
+            let reason =
+                "--columns prints text; leave out --json, and end the name of FILE in .txt";
+            return Err(Usage(reason.into()).into());
+        }
+        Some(text) => text,
+        None => diagram::render(&trace, format),
+    };
     match &args.output {
         Some(path) => files::write(path, &picture)?,
-        None if format == Format::Text => wrap::print_diagram(out, 0, &picture)?,
+        None if is_wrapped => wrap::print_diagram(out, 0, &picture)?,
         None => out.write_all(picture.as_bytes())?,
     }
     out.flush()?;
@@ -169,7 +183,8 @@ impl Args {
         if self.entries.is_none() && !self.run.implies_load() {
             two_ask(&mut options);
         }
-        let (trace, violation) = traced(self.begin.algorithm(entry)?, options)?;
+        let algorithm = self.begin.algorithm(entry)?;
+        let (trace, violation) = traced(algorithm, options, !self.states.is_default())?;
         Ok((trace, violation.map(|violation| rerun::failure(violation, self.run.seed))))
     }
 }
@@ -189,18 +204,23 @@ fn two_ask(options: &mut Options) {
 pub(crate) fn example_of(entry: &Entry, group: Group) -> Result<Trace, Usage> {
     let mut options = Options::new(&entry.info, group);
     two_ask(&mut options);
-    Ok(traced(AnyAlgorithm::from(entry), options)?.0)
+    Ok(traced(AnyAlgorithm::from(entry), options, false)?.0)
 }
 
-/// The trace of a run, and its violation if there is one.
-fn traced(algorithm: AnyAlgorithm, mut options: Options) -> Result<(Trace, Option<String>), Usage> {
+/// The trace of a run, with the states of its nodes if they are asked for, and its violation if
+/// there is one.
+fn traced(
+    algorithm: AnyAlgorithm,
+    mut options: Options,
+    states: bool,
+) -> Result<(Trace, Option<String>), Usage> {
     options.trace = MAX_EVENTS;
     let mut run = Simulation::new(algorithm, options).map_err(Usage)?;
     let mut ended = false;
     while !ended && run.trace().events.len() < MAX_EVENTS {
         ended = run.advance(1 << 10);
     }
-    let mut trace = run.trace().clone();
+    let mut trace = if states { run.trace_with_states() } else { run.trace().clone() };
     if !ended {
         trace.title = format!("{}, the first {MAX_EVENTS} events", trace.title);
     }

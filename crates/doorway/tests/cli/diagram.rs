@@ -38,6 +38,32 @@ fn scripts_are_drawn() {
 }
 
 #[test]
+fn the_states_of_nodes_are_shown_beside_a_run() {
+    let heading = |text: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with("time"));
+        line.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let text = answer("diagram raymond-tree --columns holder,queue");
+    assert!(heading(&text).ends_with(&["holder", "queue"].map(str::to_owned)), "{text}");
+    // Node 2 asks node 1, and has the privilege in the end.
+    let asks = text.lines().find(|line| line.contains("node 2 sends Request")).expect("a line");
+    assert!(asks.contains(" [2] "), "{text}");
+    assert!(answer("diagram suzuki-kasami -n 4 --entries 3 --columns all").contains(" served"));
+    let (columns, tree) = (temporary("columns.txt"), temporary("turned.svg"));
+    answer(&format!("diagram raymond-tree --columns holder -o {columns}"));
+    assert!(text_of(&columns).contains("holder"));
+    answer(&format!("diagram raymond-tree -n 4 --tree chain --draw-tree {tree}"));
+    assert!(text_of(&tree).contains("coloured: it has just turned"));
+    let story = file("turned.txt", "run naimi-trehel n=2\nacquire 2\nstabilize\n");
+    assert!(answer(&format!("diagram --script {story} --columns next")).contains(" next"));
+
+    assert!(refusal("diagram raymond-tree --columns holders").contains("'holder'"));
+    assert!(refusal("diagram raymond-tree --columns all --json").contains("prints text"));
+    assert!(refusal("diagram raymond-tree --columns all -o run.svg").contains(".txt"));
+    assert!(refusal("diagram --recorded a.jsonl --columns all").contains("--columns"));
+}
+
+#[test]
 fn a_violation_is_drawn_and_then_a_failure() {
     let picture = temporary("violation.svg");
     let line = "diagram maekawa-sequential-self-first -n 3 --think 1";

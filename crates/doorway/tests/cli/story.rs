@@ -52,11 +52,11 @@ fn a_story_is_drawn_in_space_and_time_or_as_a_tree() {
     let (picture, tree) = (temporary("story.svg"), temporary("lift.svg"));
     answer(&format!("story lamport-nonfifo --diagram {picture}"));
     assert!(text_of(&picture).contains("✗ nodes 1, 2 are inside together"));
-    answer(&format!("story raymond-tree/lift --tree {tree}"));
+    answer(&format!("story raymond-tree/lift --draw-tree {tree}"));
     assert!(text_of(&tree).contains("coloured: it has just turned"));
-    let reason = refusal(&format!("story ricart-agrawala/concurrent --tree {tree}"));
+    let reason = refusal(&format!("story ricart-agrawala/concurrent --draw-tree {tree}"));
     assert!(reason.contains("no tree to draw") && reason.contains("raymond-tree"), "{reason}");
-    assert!(refusal("story raymond-tree/lift --tree lift.png").contains("must end in .svg"));
+    assert!(refusal("story raymond-tree/lift --draw-tree lift.png").contains("must end in .svg"));
 }
 
 #[test]
