@@ -13,8 +13,8 @@ use doorway_search::System;
 
 use super::mistake::Mistake;
 use super::world::{
-    Action, Client, Link, Orphan, Process, Promise, Seats, Violation, World, agreed, at, name,
-    rules, seat,
+    Action, Client, Link, Orphan, Process, Promise, Seats, Violation, World, agreed, at, members,
+    name, rules, seat,
 };
 
 /// The lease of a process, in its own time.
@@ -512,7 +512,7 @@ impl Seats {
             // The view goes on, and the node begins its locks anew with what it holds itself.
             view.rules = rules(true).digest();
             let mut held = vec![Vec::new(); view.members.len()];
-            let book = self.book(view.members.len(), view.rules);
+            let book = self.book(&members(&view), view.rules);
             held[view.me.index()] = process.shard.stop_for(number + 1, &book);
             process.view = Some(view);
             return self.start(world, node, number + 1, held);
@@ -706,7 +706,7 @@ impl Seats {
         let process = world.process(node);
         let Some(AgreedOutput::StopShards(view, _)) = process.todo.front() else { return Ok(()) };
         let view = view.clone();
-        let book = self.book(view.members.len(), view.rules);
+        let book = self.book(&members(&view), view.rules);
         let held = match self.setting.mistake {
             Some(Mistake::SnapshotFirst) if process.held.is_none() => {
                 process.held = Some(process.shard.clone().stop(view.number));

@@ -35,8 +35,11 @@ use doorway_node::locks::Rule;
 use doorway_search::{Outcome, Report, System as _, explore};
 
 use crate::views_check::algorithms::{self, liberal, served};
+use crate::views_check::arranged::{ARRANGED, ArrangedRule, names};
+use crate::views_check::checked_page;
 use mistake::Mistake;
 use watched::{Watched, limit};
+use world::RuleSource::{Names, Size};
 use world::{Action, Seats, Setting, Violation};
 
 /// The document that has the counts.
@@ -45,7 +48,7 @@ const DOCUMENT: &str = include_str!("../../../../../ARCHITECTURE.md");
 /// This many seats. The clients of the first two make one request each, and nothing else happens.
 fn setting(size: usize) -> Setting {
     Setting {
-        rule: liberal,
+        rule: Size(liberal),
         next: None,
         size,
         asks: [1, 1, 0],
@@ -99,7 +102,7 @@ fn check(what: &str, setting: Setting) -> Report<Action, Violation> {
 
 /// Check that nothing goes wrong in any state, and that there are as many as the document says.
 fn holds(setting: Setting, states: u64) {
-    assert_eq!(check((setting.rule)(2).info.name, setting).expect_holds(), states);
+    assert_eq!(check(setting.rule.algorithm(), setting).expect_holds(), states);
     // The document has a comma before every three digits.
     let says = DOCUMENT.replace(',', "").contains(&format!(" {states} "));
     assert!(says, "ARCHITECTURE.md does not say {states}");
@@ -107,7 +110,7 @@ fn holds(setting: Setting, states: u64) {
 
 /// Check that nothing goes wrong in the states up to the limit, and say whether these are all.
 fn limited(setting: Setting) {
-    let report = check((setting.rule)(2).info.name, setting);
+    let report = check(setting.rule.algorithm(), setting);
     match report.outcome {
         Outcome::Holds => println!("all states were visited: the document can have the count"),
         Outcome::NotExhausted => println!(
@@ -137,8 +140,8 @@ fn suzuki(size: usize) -> Rule {
 #[test]
 fn a_process_is_killed() {
     holds(budget(2, 1, 0, 1), 11_704);
-    holds(Setting { rule: carvalho, ..budget(2, 1, 0, 1) }, 17_141);
-    holds(Setting { rule: suzuki, ..budget(2, 1, 0, 1) }, 13_074);
+    holds(Setting { rule: Size(carvalho), ..budget(2, 1, 0, 1) }, 17_141);
+    holds(Setting { rule: Size(suzuki), ..budget(2, 1, 0, 1) }, 13_074);
 }
 
 /// The rule of the default algorithm with locks that linger.
@@ -150,7 +153,7 @@ fn lingering(size: usize) -> Rule {
 #[test]
 fn a_lock_lingers() {
     let searched = |setting| {
-        let setting = Setting { rule: lingering, asks: [2, 1, 0], ..setting };
+        let setting = Setting { rule: Size(lingering), asks: [2, 1, 0], ..setting };
         check("a lock that lingers", setting).expect_holds()
     };
     searched(budget(2, 1, 0, 1));
@@ -162,8 +165,26 @@ fn a_lock_lingers() {
 #[test]
 fn a_lease_ends() {
     holds(budget(2, 0, 1, 1), 3330);
-    holds(Setting { rule: carvalho, ..budget(2, 0, 1, 1) }, 7988);
-    holds(Setting { rule: suzuki, ..budget(2, 0, 1, 1) }, 5309);
+    holds(Setting { rule: Size(carvalho), ..budget(2, 0, 1, 1) }, 7988);
+    holds(Setting { rule: Size(suzuki), ..budget(2, 0, 1, 1) }, 5309);
+}
+
+/// A process of three is killed at any time and does not come back. The other members remove its
+/// member, and arrange themselves without it. docs/checked.md has the rows.
+#[test]
+fn a_member_drops_out_of_an_arrangement() {
+    const HEADING: &str = "| algorithm | arrangement | without n2 | nodes | clients | states | \
+                           steps | depth |\n|---|---|---|---|---|---|---|---|\n";
+    let row = |arranged: &ArrangedRule| {
+        let (what, rule) = (arranged.cells(), Names(*arranged));
+        let report = check(&what, Setting { rule, asks: [0, 1, 0], ..budget(3, 1, 0, 0) });
+        let (states, steps, depth) = (report.states, report.steps, report.depth);
+        report.expect_holds();
+        let two = names(2);
+        let without = arranged.rule(&two).title(&world::name(), &two);
+        format!("{what} | {without} | 3 | 1 | {states} | {steps} | {depth} |\n")
+    };
+    checked_page::agree(HEADING, &ARRANGED.iter().map(row).collect::<String>());
 }
 
 #[test]
@@ -209,7 +230,7 @@ fn long(long: [bool; 3], setting: Setting) -> Setting {
 #[test]
 fn a_process_with_a_hold_is_killed() {
     holds(long([true, false, false], budget(2, 1, 0, 1)), 217_899);
-    holds(Setting { rule: carvalho, ..long([true, false, false], budget(2, 1, 0, 0)) }, 2163);
+    holds(Setting { rule: Size(carvalho), ..long([true, false, false], budget(2, 1, 0, 0)) }, 2163);
 }
 
 /// The lease of a process ends whose client has a hold, and the client does not know.
@@ -245,7 +266,7 @@ fn two_permits(size: usize) -> Rule {
 
 /// The rules change from one to another while clients hold the lock and wait for it.
 fn change(rule: fn(usize) -> Rule, next: fn(usize) -> Rule, setting: Setting) -> Setting {
-    Setting { rule, next: Some(next), ..setting }
+    Setting { rule: Size(rule), next: Some(Size(next)), ..setting }
 }
 
 #[test]
@@ -363,7 +384,7 @@ mod large {
     #[test]
     #[ignore = "it takes minutes: cargo nextest run -p doorway-node --run-ignored only large"]
     fn two_kills_of_the_default_algorithm() {
-        limited(Setting { rule: carvalho, ..budget(2, 2, 0, 2) });
+        limited(Setting { rule: Size(carvalho), ..budget(2, 2, 0, 2) });
     }
 
     #[test]
@@ -487,7 +508,7 @@ fn mistakes_with_views() {
 
 #[test]
 fn mistakes_with_locks() {
-    let bump = |rule| Setting { rule, bumps: 1, ..setting(2) };
+    let bump = |rule| Setting { rule: Size(rule), bumps: 1, ..setting(2) };
     // Links that keep the order deliver all old messages before the flush.
     let overtaking = Setting { overtaking: true, ..bump(suzuki) };
     let carvalho = Setting { asks: [2, 1, 0], ..bump(carvalho) };

@@ -22,14 +22,15 @@ use doorway_node::{Fence, LockRules, Name};
 use doorway_protocol::RuleTable;
 
 use super::mistake::Mistake;
+use crate::views_check::arranged::ArrangedRule;
 
 /// What is the same in all states of a search.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting {
-    /// The rule of the lock in a view of this many members.
-    pub(crate) rule: fn(usize) -> Rule,
+    /// The rule of the lock.
+    pub(crate) rule: RuleSource,
     /// The rule that an operator may give it.
-    pub(crate) next: Option<fn(usize) -> Rule>,
+    pub(crate) next: Option<RuleSource>,
     pub(crate) size: usize,
     /// How often the client of each seat requests the lock.
     pub(crate) asks: [u8; 3],
@@ -55,6 +56,42 @@ pub(crate) struct Setting {
     /// Can messages be reordered? A real link never does that.
     pub(crate) overtaking: bool,
     pub(crate) mistake: Option<Mistake>,
+}
+
+/// What the rule of the lock in a view follows from.
+#[derive(Clone, Copy)]
+pub(crate) enum RuleSource {
+    /// The number of the members.
+    Size(fn(usize) -> Rule),
+    /// Their names.
+    Names(ArrangedRule),
+}
+
+impl RuleSource {
+    /// The rule in a view of these members.
+    pub(crate) fn of(self, members: &[String]) -> Rule {
+        match self {
+            Self::Size(rule) => rule(members.len()),
+            Self::Names(arranged) => arranged.rule(members),
+        }
+    }
+
+    /// The rule in each view that a group of this size can have.
+    fn of_all_views(self, size: usize) -> BTreeMap<Vec<String>, Rule> {
+        let views = (1..1_usize << size).map(|view| {
+            let members = (0..size).filter(|at| view >> at & 1 == 1);
+            members.map(|at| format!("n{at}")).collect::<Vec<_>>()
+        });
+        views.map(|members| (members.clone(), self.of(&members))).collect()
+    }
+
+    /// The name of the algorithm.
+    pub(crate) fn algorithm(self) -> &'static str {
+        match self {
+            Self::Size(rule) => rule(2).info.name,
+            Self::Names(arranged) => arranged.algorithm,
+        }
+    }
 }
 
 /// What must not happen.
@@ -324,13 +361,23 @@ pub(crate) fn at(seat: SeatId) -> usize {
     seat.0 as usize
 }
 
+/// The names of the members of a view.
+pub(crate) fn members(view: &AgreedView) -> Vec<String> {
+    view.members.iter().map(|(_, name)| name.clone()).collect()
+}
+
+/// The rule of some view. Those of other views have as many permits.
+fn any(rules: &BTreeMap<Vec<String>, Rule>) -> &Rule {
+    rules.values().next().expect("every group has a view")
+}
+
 /// A group: what is the same in all its states, and its first state.
 pub(crate) struct Seats {
     pub(crate) setting: Setting,
-    /// By the number of members.
-    rules: Vec<Rule>,
-    /// By the number of members, after the change; empty if there is none.
-    next_rules: Vec<Rule>,
+    /// By the members of a view.
+    rules: BTreeMap<Vec<String>, Rule>,
+    /// By the members of a view, after the change; empty if there is none.
+    next_rules: BTreeMap<Vec<String>, Rule>,
     pub(crate) first: World,
 }
 
@@ -367,9 +414,9 @@ impl Seats {
             instances: BTreeMap::new(),
             started: BTreeMap::new(),
         };
-        let sizes = 1..=setting.size;
-        let rules = sizes.clone().map(setting.rule).collect();
-        let next_rules = setting.next.map_or_else(Vec::new, |rule| sizes.map(rule).collect());
+        let rules = setting.rule.of_all_views(setting.size);
+        let next = setting.next.map(|rule| rule.of_all_views(setting.size));
+        let next_rules = next.unwrap_or_default();
         let mut seats = Self { setting, rules, next_rules, first };
         let mut first = seats.first.clone();
         (0..seats.setting.size).for_each(|at| seats.restart(&mut first, at, false));
@@ -382,7 +429,7 @@ impl Seats {
     }
 
     pub(crate) fn is_liberal(&self) -> bool {
-        self.rules[0].info.name == "liberal"
+        any(&self.rules).info.name == "liberal"
     }
 
     pub(crate) fn others(&self, at: usize) -> impl Iterator<Item = usize> + use<> {
@@ -390,15 +437,15 @@ impl Seats {
     }
 
     fn seating(&self, members: Vec<String>, me: NodeId, digest: u64) -> Arc<Seating> {
-        let rules = self.book(members.len(), digest);
+        let rules = self.book(&members, digest);
         Arc::new(Seating { members, me, rules })
     }
 
-    /// The rules with this hash, in a view of this many members.
-    pub(crate) fn book(&self, size: usize, digest: u64) -> RuleBook {
+    /// The rules with this hash, in a view of these members.
+    pub(crate) fn book(&self, members: &[String], digest: u64) -> RuleBook {
         let changed = digest == rules(true).digest();
         let all = if changed { &self.next_rules } else { &self.rules };
-        let book = RuleBook::of_all(all[size - 1].clone());
+        let book = RuleBook::of_all(all[members].clone());
         if self.setting.next.is_some() { book.agreed(digest) } else { book }
     }
 
@@ -406,12 +453,12 @@ impl Seats {
     fn permits(&self, world: &World, view: u64) -> usize {
         let changed = world.changed.is_some_and(|first| view >= first);
         let rules = if changed { &self.next_rules } else { &self.rules };
-        rules[0].group.permits() as usize
+        any(rules).group.permits() as usize
     }
 
     /// How many clients may be inside at any time.
     pub(crate) fn most(&self) -> usize {
-        let all = self.rules.iter().chain(&self.next_rules);
+        let all = self.rules.values().chain(self.next_rules.values());
         all.map(|rule| rule.group.permits() as usize).max().unwrap_or(1)
     }
 
@@ -568,13 +615,14 @@ impl Seats {
             .flat_map(|(node, held)| held.iter().map(move |held| (node, held.clone())))
             .collect();
         if self.has(Mistake::CrowdIgnored) {
-            holders.truncate(self.book(1, view.rules)[0].group.permits() as usize);
+            let book = self.book(&members(&view)[..1], view.rules);
+            holders.truncate(book[0].group.permits() as usize);
         }
         if self.is_liberal() {
             let seats = holders.iter().map(|(node, _)| at(view.members[node.index()].0)).collect();
             world.instances.entry(number).or_insert((seats, 0));
         }
-        let members = view.members.iter().map(|(_, name)| name.clone()).collect();
+        let members = members(&view);
         let late = self.has(Mistake::OldRules) && view.me.index() == 1;
         let digest = if late { rules(false).digest() } else { view.rules };
         let seating = self.seating(members, view.me, digest);
@@ -597,7 +645,7 @@ impl Seats {
     /// What the client of a process holds now.
     pub(crate) fn read(&self, world: &World, node: usize) -> Vec<HeldLock> {
         let process = world.processes[node].as_ref().expect("a process that runs");
-        let held = process.shard.lock(process.slot).holding(&self.rules[0]);
+        let held = process.shard.lock(process.slot).holding(any(&self.rules));
         held.map(|(mode, permits)| HeldLock { lock: name(), mode, permits }).into_iter().collect()
     }
 

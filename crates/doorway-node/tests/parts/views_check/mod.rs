@@ -6,6 +6,8 @@
 
 mod act;
 pub(crate) mod algorithms;
+pub(crate) mod arranged;
+pub(crate) mod checked_page;
 mod mistake;
 mod world;
 
@@ -13,6 +15,7 @@ use doorway_node::locks::Rule;
 use doorway_search::{Outcome, Report, System as _, explore};
 
 use algorithms::{liberal, lingering, rash, served};
+use arranged::{ARRANGED, ArrangedRule, names};
 use mistake::Mistake;
 use world::{Action, Nodes, Setting, Violation};
 
@@ -178,31 +181,35 @@ fn locks_that_are_kept() {
     assert_eq!(find(Mistake::EntersUnasked, carvalho()), TWO_INSIDE);
 }
 
-/// The page with the rows that [`a_crash_under_every_algorithm`] makes.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/checked.md");
-
 /// A member crashes at any moment, and the others begin another view. docs/checked.md has a row for
-/// every algorithm; `UPDATE=1` writes them.
+/// every algorithm.
 #[test]
 fn a_crash_under_every_algorithm() {
     const HEADING: &str = "| algorithm | nodes | clients | states | steps | depth |\n\
                            |---|---|---|---|---|---|\n";
-    let row = |name: &&str| {
-        let report =
-            check(name, Setting { crashes: 1, asks: [0, 1, 0], ..setting(served(name, 3)) });
-        let (states, steps, depth) = (report.states, report.steps, report.depth);
-        report.expect_holds();
-        format!("| `{name}` | 3 | 1 | {states} | {steps} | {depth} |\n")
-    };
+    let row = |name: &&str| format!("| `{name}` {}", crash_row(name, served(name, 3)));
     let rows: String = doorway_node::locks::served().iter().map(row).collect();
-    let page = std::fs::read_to_string(PAGE).expect("docs/checked.md is there");
-    let (before, after) = page.split_once(HEADING).expect("the page has this table");
-    let (said, after) = after.split_once("\n\n").expect("a table ends with an empty line");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PAGE, format!("{before}{HEADING}{rows}\n{after}")).expect("it is written");
-    } else {
-        assert_eq!(format!("{said}\n"), rows, "UPDATE=1 writes the rows of docs/checked.md");
-    }
+    checked_page::agree(HEADING, &rows);
+}
+
+/// A member crashes at any moment and comes back. The rule says how the members are arranged.
+#[test]
+fn a_crash_under_an_arrangement() {
+    const HEADING: &str = "| algorithm | arrangement | nodes | clients | states | steps | depth |\n\
+                           |---|---|---|---|---|---|---|\n";
+    let row = |arranged: &ArrangedRule| {
+        let what = arranged.cells();
+        format!("{what} {}", crash_row(&what, arranged.rule(&names(3))))
+    };
+    checked_page::agree(HEADING, &ARRANGED.iter().map(row).collect::<String>());
+}
+
+/// The cells about the search with a crash of one of three members, after those about the rule.
+fn crash_row(what: &str, rule: Rule) -> String {
+    let report = check(what, Setting { crashes: 1, asks: [0, 1, 0], ..setting(rule) });
+    let (states, steps, depth) = (report.states, report.steps, report.depth);
+    report.expect_holds();
+    format!("| 3 | 1 | {states} | {steps} | {depth} |\n")
 }
 
 /// A node is killed at any time, and its client lives on and reclaims its lock at the next process.
