@@ -1,5 +1,6 @@
-//! State machines know no clock, no network, no disk, no threads and no log. So they can be
-//! searched and simulated as they are shipped. The laboratory, which does that, opens no socket.
+//! State machines know no clock, no network, no disk, no threads, no log, no randomness and nothing
+//! of their environment. So they can be searched and simulated as they are shipped. The laboratory,
+//! which does that, opens no socket.
 
 use crate::files::File;
 
@@ -20,7 +21,7 @@ const NOT_PURE: [&str; 3] = [
     "crates/doorway-sessions/src/shell/",
 ];
 /// What a machine must not use.
-const FORBIDDEN: [&str; 20] = [
+const FORBIDDEN: [&str; 26] = [
     "rustix",
     "tokio",
     "parking_lot",
@@ -33,12 +34,18 @@ const FORBIDDEN: [&str; 20] = [
     "Moment::raw",
     "ClockReading::now",
     "Timer",
+    "std::env",
     "std::fs",
     "std::net",
+    "std::os",
     "std::process",
     "std::thread",
     "Mutex",
     "RandomState",
+    "DefaultHasher",
+    "HashMap",
+    "HashSet",
+    "getrandom",
     "RwLock",
     "Condvar",
 ];
@@ -111,6 +118,18 @@ mod tests {
             );
             assert_eq!(found(machine, text), [complaint]);
         }
+        for (text, word) in [
+            ("use std::collections::HashMap;\n", "HashMap"),
+            ("use std::collections::{BTreeMap, HashSet};\n", "HashSet"),
+            ("let home = std::env::var_os(\"HOME\");\n", "std::env"),
+            ("use std::os::fd::OwnedFd;\n", "std::os"),
+            ("getrandom::fill(&mut bytes)?;\n", "getrandom"),
+        ] {
+            let complaint = format!("{machine}:1: a state machine that uses {word}");
+            assert_eq!(found(machine, text), [complaint]);
+        }
+        // Its hasher has no seed, so its order is the same in every process.
+        assert_eq!(found(machine, "use rustc_hash::FxHashMap;\n"), [""; 0]);
         let text = "let now = Moment::now_at_node();\n";
         let complaint = format!("{machine}:1: a state machine that uses Moment::now_at_node");
         assert_eq!(found(machine, text), [complaint]);
