@@ -39,6 +39,10 @@ pub(crate) struct Disk {
     files: Files,
     /// What is wrong with the disk.
     pub(crate) trouble: Option<DiskTrouble>,
+    /// What is wrong with the disk from the next sync of the ledger on.
+    pub(crate) trouble_in_sync: Option<DiskTrouble>,
+    /// A sync of the ledger has failed.
+    pub(crate) sync_failed: bool,
     /// Writing takes this long until further notice.
     pub(crate) stall: u64,
     /// The process has to wait this long for what it has just written.
@@ -76,7 +80,7 @@ impl Disk {
 
     /// The disk works again.
     pub(crate) fn mend(&mut self) {
-        (self.trouble, self.stall) = (None, 0);
+        (self.trouble, self.trouble_in_sync, self.stall) = (None, None, 0);
     }
 
     fn check_syncable(&self) -> io::Result<()> {
@@ -151,7 +155,11 @@ impl LedgerFile for DiskFile {
         if disk.crash_in_sync {
             return Err(io::ErrorKind::Interrupted.into());
         }
+        if let Some(trouble) = disk.trouble_in_sync.take() {
+            disk.trouble = Some(trouble);
+        }
         let written = disk.check_syncable();
+        disk.sync_failed |= written.is_err();
         if written.is_ok() {
             disk.waited += 2 * disk.stall;
         }

@@ -257,6 +257,9 @@ pub(crate) struct Settings {
     pub(crate) fills: bool,
     /// Whether clients may hold locks without end.
     pub(crate) endless: bool,
+    /// Whether the process of a node is killed when its ledger cannot be synced, and machines crash
+    /// soon after.
+    pub(crate) ends_in_sync: bool,
 }
 
 impl Settings {
@@ -320,6 +323,7 @@ impl Settings {
         // that is drained keeps it.
         let may_be_endless = !(fills || remote || burns);
         let endless = may_be_endless && hold_without_end(&mut dice, &mut clients, &mut faults);
+        let ends_in_sync = endless && dice.percent(40);
         Self {
             nodes,
             agreed,
@@ -338,6 +342,7 @@ impl Settings {
             outage,
             fills,
             endless,
+            ends_in_sync,
         }
     }
 
@@ -475,8 +480,8 @@ fn fill(
     faults.map(|fault| (fault, length / dice.between(4, 16))).to_vec()
 }
 
-/// In some runs, let clients over HTTP hold locks without end, and let nodes and machines crash and
-/// operators break locks more often. No node gets the address of another one: a client that asks
+/// In some runs, let clients over HTTP hold locks without end, and let nodes and machines
+/// crash, disks fail and operators break locks more often. No node gets the address of another one: a client that asks
 /// the wrong node would believe that its lock is lost.
 fn hold_without_end(
     dice: &mut Random,
@@ -494,7 +499,8 @@ fn hold_without_end(
         }
     }
     faults.retain(|(fault, _)| *fault != Fault::TakeAddress);
-    for fault in [Fault::KillNode, Fault::CrashMachine, Fault::KillClient, Fault::BreakLock] {
+    use Fault::{BreakLock, CrashMachine, FullDisk, KillClient, KillNode};
+    for fault in [KillNode, CrashMachine, KillClient, BreakLock, FullDisk] {
         if dice.percent(50) && !plays(faults, fault) {
             faults.push((fault, dice.between(4 * SECOND, 16 * SECOND)));
         }

@@ -153,7 +153,16 @@ impl World {
                     1 => DiskTrouble::Failing,
                     _ => DiskTrouble::Full,
                 };
-                self.nodes[node].disk.borrow_mut().trouble = Some(trouble);
+                // Only locks without end are synced before their clients are told.
+                let in_sync = self.context.settings.endless && self.context.random.percent(50);
+                let ends = in_sync && self.context.settings.ends_in_sync;
+                let trouble = if ends { DiskTrouble::ReadOnly } else { trouble };
+                let mut disk = self.nodes[node].disk.borrow_mut();
+                if in_sync {
+                    disk.trouble_in_sync = Some(trouble);
+                } else {
+                    disk.trouble = Some(trouble);
+                }
                 self.context.queue.push(now + time, Event::MendDisk(node));
             }
             Fault::DamageDisk => self.damage(node, time),

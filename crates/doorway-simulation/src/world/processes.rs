@@ -10,7 +10,7 @@ use crate::context::{Event, log};
 use crate::disk::DiskTrouble;
 use crate::network::End;
 use crate::node::NodeEvent;
-use crate::settings::{LifeSetting, Outage};
+use crate::settings::{Fault, LifeSetting, Outage};
 use crate::story::{Lane, State};
 
 /// The child processes of a client whose own process has ended. They have its connection and its
@@ -38,6 +38,17 @@ impl World {
         }
         if self.check_endless() && self.plan == Plan::Compete && self.context.random.percent(15) {
             self.crash(node); // What it has told must be durable.
+        }
+        let sync_failed = std::mem::take(&mut self.nodes[node].disk.borrow_mut().sync_failed);
+        if sync_failed && self.context.settings.ends_in_sync && self.plan == Plan::Compete {
+            log!(self.context, "n{node} is killed, and what it could not sync is left");
+            self.nodes[node].kill(&mut self.context);
+            self.nodes[node].disk.borrow_mut().mend();
+            // The next process may tell its clients what is not on disk.
+            for _ in 0..3 {
+                let at = now + self.context.random.between(SECOND, 9 * SECOND);
+                self.context.queue.push(at, Event::Fault(Fault::CrashMachine));
+            }
         }
         if self.nodes[node].has_ended() {
             // The process ends with its node, and is started again.
