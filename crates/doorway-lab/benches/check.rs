@@ -61,8 +61,8 @@ fn settled_row<A: Algorithm + 'static>(rates: &mut Rates, runs: usize, size: usi
     rates.line(&format!(
         "{name:<22} {size:>5} {worlds:>10} {plain:>10.0} {settled:>10.0} {ratio:>6.2}"
     ));
-    rates.add(format!("{name} {size}, plain"), plain * 1e3);
-    rates.add(format!("{name} {size}, settled"), settled * 1e3);
+    rates.add(&format!("{name} {size}, plain"), plain * 1e3);
+    rates.add(&format!("{name} {size}, settled"), settled * 1e3);
 }
 
 /// Measure a group in which node i makes `times[i]` requests over the channels that the algorithm
@@ -81,8 +81,8 @@ fn row<A: Algorithm + 'static>(rates: &mut Rates, runs: usize, times: &[u32]) {
     let (_, both) = best(runs, || opinions::ours_on(2, &world).0);
     let asked: Vec<_> = times.iter().map(ToString::to_string).collect();
     let (name, asked) = (A::INFO.name, asked.join(" "));
-    rates.add(format!("{name} {asked}, one thread"), alone * 1e3);
-    rates.add(format!("{name} {asked}, two threads"), both * 1e3);
+    rates.add(&format!("{name} {asked}, one thread"), alone * 1e3);
+    rates.add(&format!("{name} {asked}, two threads"), both * 1e3);
     if rates.is_json() {
         return;
     }

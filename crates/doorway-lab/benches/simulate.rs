@@ -58,7 +58,7 @@ fn row(rates: &mut Rates, name: &str, run: Run, limit: f64) {
         report.messages_per_entry,
         peak_memory(),
     ));
-    rates.add(format!("{name} {size} {delay}"), rate);
+    rates.add(&format!("{name} {size} {delay}"), rate);
 }
 
 /// The peak memory of this program so far in MiB; 0 if the system does not tell.

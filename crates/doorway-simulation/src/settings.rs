@@ -269,12 +269,11 @@ impl Settings {
         let alone = nodes == 1 && agreed.is_none();
         // Agreed members come and go, so the algorithm has to serve groups of every size.
         let smallest = if agreed.is_some() { 1 } else { nodes };
-        let mut algorithm = algorithm(random, smallest..=nodes);
+        let drawn = algorithm(random, smallest..=nodes);
         let outage = outage(random, nodes, agreed.is_some());
         let burns = agreed.is_none() && outage.is_some();
-        if burns {
-            algorithm = "majority"; // With others, all members have to run.
-        }
+        // With others, all members have to run.
+        let algorithm = if burns { "majority" } else { drawn };
         let permits = random.between(2, 3) as u32;
         let rules = rules(alone, permits, algorithm);
         let keeps = random.percent(40);
@@ -480,14 +479,15 @@ fn fill(
     faults.map(|fault| (fault, length / dice.between(4, 16))).to_vec()
 }
 
-/// In some runs, let clients over HTTP hold locks without end, and let nodes and machines
-/// crash, disks fail and operators break locks more often. No node gets the address of another one: a client that asks
-/// the wrong node would believe that its lock is lost.
+/// In some runs, let clients over HTTP hold locks without end, and let nodes and machines crash,
+/// disks fail and operators break locks more often. No node gets the address of another one: a
+/// client that asks the wrong node would believe that its lock is lost.
 fn hold_without_end(
     dice: &mut Random,
     clients: &mut [ClientSetting],
     faults: &mut Vec<(Fault, u64)>,
 ) -> bool {
+    use Fault::{BreakLock, CrashMachine, FullDisk, KillClient, KillNode};
     if !dice.percent(15) {
         return false;
     }
@@ -499,7 +499,6 @@ fn hold_without_end(
         }
     }
     faults.retain(|(fault, _)| *fault != Fault::TakeAddress);
-    use Fault::{BreakLock, CrashMachine, FullDisk, KillClient, KillNode};
     for fault in [KillNode, CrashMachine, KillClient, BreakLock, FullDisk] {
         if dice.percent(50) && !plays(faults, fault) {
             faults.push((fault, dice.between(4 * SECOND, 16 * SECOND)));

@@ -124,7 +124,7 @@ pub(crate) fn print(out: &mut dyn Write, steps: &[ScriptStep]) -> io::Result<()>
         match verb(told) {
             "run" | "quorum" if effects.is_empty() => {}
             "run" | "quorum" => {
-                print_beside(out, &format!("{:6}  {START:widest$}  ", ""), &effects)?
+                print_beside(out, &format!("{:6}  {START:widest$}  ", ""), &effects)?;
             }
             "round" => writeln!(out, "and again and again:")?,
             "again" => writeln!(out, "{effects}")?,

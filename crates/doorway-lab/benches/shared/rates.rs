@@ -29,7 +29,7 @@ impl Rates {
     }
 
     /// Keep a rate for programs.
-    pub(crate) fn add(&mut self, what: String, per_second: f64) {
+    pub(crate) fn add(&mut self, what: &str, per_second: f64) {
         self.rows.push(json!({ "what": what, "per_second": per_second }));
     }
 

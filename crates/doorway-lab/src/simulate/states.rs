@@ -1,6 +1,6 @@
 //! The states of the nodes of a simulated run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use doorway_core::{Channel, NodeId, Start};
 
@@ -56,8 +56,8 @@ impl Simulation {
 }
 
 /// How often each message arrives or is lost.
-fn arrivals(trace: &Trace) -> HashMap<u64, usize> {
-    let mut arrivals = HashMap::new();
+fn arrivals(trace: &Trace) -> BTreeMap<u64, usize> {
+    let mut arrivals = BTreeMap::new();
     for event in &trace.events {
         if let EventKind::Receive { id } | EventKind::Lose { id } = event.what {
             *arrivals.entry(id).or_default() += 1;
@@ -68,7 +68,7 @@ fn arrivals(trace: &Trace) -> HashMap<u64, usize> {
 
 /// The choice that an event of a simulated run tells of. `arrivals` counts for each message how
 /// often it has yet to arrive or be lost.
-fn choice(world: &World, event: &Event, arrivals: &mut HashMap<u64, usize>) -> Option<Choice> {
+fn choice(world: &World, event: &Event, arrivals: &mut BTreeMap<u64, usize>) -> Option<Choice> {
     let node = event.node;
     match event.what {
         EventKind::Acquire(mode) => Some(Choice::Acquire(node, mode)),
