@@ -22,7 +22,7 @@ use doorway_node::{Fence, LockRules, Name};
 use doorway_protocol::RuleTable;
 
 use super::mistake::Mistake;
-use crate::views_check::arranged::ArrangedRule;
+use crate::views_check::arranged::{ArrangedRule, names};
 
 /// What is the same in all states of a search.
 #[derive(Clone, Copy)]
@@ -76,12 +76,20 @@ impl RuleSource {
         }
     }
 
-    /// The rule in each view that a group of this size can have.
+    /// The rule in each view that a group of this size can have. The members of a view are in the
+    /// order in which they have joined.
     fn of_all_views(self, size: usize) -> BTreeMap<Vec<String>, Rule> {
-        let views = (1..1_usize << size).map(|view| {
-            let members = (0..size).filter(|at| view >> at & 1 == 1);
-            members.map(|at| format!("n{at}")).collect::<Vec<_>>()
-        });
+        let mut views = vec![Vec::new()];
+        let mut next = 0;
+        while next < views.len() {
+            for name in names(size) {
+                if !views[next].contains(&name) {
+                    views.push([&views[next][..], &[name]].concat());
+                }
+            }
+            next += 1;
+        }
+        let views = views.into_iter().skip(1);
         views.map(|members| (members.clone(), self.of(&members))).collect()
     }
 
