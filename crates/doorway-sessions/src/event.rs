@@ -405,8 +405,8 @@ pub enum Output {
     /// Report that a request has begun to wait, or that it waits no longer although it was not
     /// granted.
     AnnounceWait(WaitNews),
-    /// Nothing is held any more after [`Input::Drain`]: no lock is in use, every grant that has ended
-    /// is erased from the ledger, and no former holder is awaited. Said once.
+    /// Nothing is held any more after [`Input::Drain`]: no lock is in use, every grant that has
+    /// ended is erased from the ledger, and no former holder is awaited. Said once.
     Drained,
 }
 

@@ -24,8 +24,8 @@ use crate::settings::ClientSettings;
 pub(super) struct FormerProcess {
     /// The highest number of a session of the former process.
     pub(super) last: u64,
-    /// Until when former holders that the ledger lacks may claim what they held, also while the node
-    /// drains. Nothing is granted meanwhile. None if nobody is awaited any more.
+    /// Until when former holders that the ledger lacks may claim what they held, also while the
+    /// node drains. Nothing is granted meanwhile. None if nobody is awaited any more.
     pub(super) awaited_until: Option<Moment>,
     /// The ledger may lack some sessions, so clients of other machines are believed.
     lacking: bool,
