@@ -179,6 +179,13 @@ impl Network {
         self.plans.push((at, Traffic::Arrive(wire, to)));
     }
 
+    /// Let nothing arrive at a side before this time.
+    pub(crate) fn hold_up(&mut self, wire: Wire, side: Side, until: u64) {
+        if let Some(pipe) = self.pipes.get_mut(&wire) {
+            pipe.last[side] = until.max(pipe.last[side]);
+        }
+    }
+
     /// A side closes the connection. What it has sent still arrives.
     pub(crate) fn close(&mut self, now: u64, wire: Wire, side: Side, random: &mut Random) {
         let Some(pipe) = self.pipes.get(&wire) else { return };

@@ -74,7 +74,8 @@ pub(crate) enum NodeEvent {
     Beat(usize, u64),
     /// The epoch is on disk.
     Raised(u64),
-    /// The time that clients had to leave is over: the process stops.
+    /// The process stops: it was drained, and nothing is held any more or the time that clients had
+    /// to leave is over.
     Stop,
     /// A call over HTTP has waited for as long as its client wanted.
     CallTimedOut(Wire),
@@ -121,6 +122,8 @@ pub(crate) struct Node {
     pub(crate) paused: u64,
     /// Until when the machine is off.
     pub(crate) off: u64,
+    /// Until when a fault keeps the process from being started.
+    pub(crate) down: u64,
 }
 
 /// The process of a node.
@@ -145,6 +148,8 @@ pub(crate) struct Process {
     tick: u64,
     /// The node does not serve any more.
     stopping: bool,
+    /// The process goes on when it was drained and nothing is held any more.
+    stays: bool,
     secrets: u64,
     /// The calls over HTTP that have no answer.
     calls: BTreeMap<Wire, OpenCall>,
@@ -172,6 +177,7 @@ impl Node {
             boots: 1,
             paused: 0,
             off: 0,
+            down: 0,
         }
     }
 
@@ -274,8 +280,23 @@ impl Node {
         self.kill(context);
     }
 
-    /// The process is told to let its clients leave, and to end after this time.
+    /// The process is told to let its clients leave. It ends when nothing is held any more, and in
+    /// half of all cases after this time at the latest.
     pub(crate) fn drain(&mut self, context: &mut Context, time: u64) {
+        self.input(context, Input::Drain(Duration::from_nanos(time)));
+        self.settle(context);
+        if context.random.percent(50) {
+            self.later(context, time, NodeEvent::Stop);
+        }
+    }
+
+    /// The process is told to let its clients leave, and to end after this time, although a shipped
+    /// node ends as soon as nothing is held. Members with votes may still lend them to requests
+    /// that this node has withdrawn. If it never comes back, they wait for these votes for ever.
+    pub(crate) fn drain_for_good(&mut self, context: &mut Context, time: u64) {
+        if let Some(process) = &mut self.process {
+            process.stays = true;
+        }
         self.input(context, Input::Drain(Duration::from_nanos(time)));
         self.settle(context);
         self.later(context, time, NodeEvent::Stop);

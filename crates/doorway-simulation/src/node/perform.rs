@@ -8,8 +8,12 @@ use doorway_protocol::{Fence, Reply};
 use doorway_sessions::{EventKind, Input, News, Output};
 
 use super::{Node, NodeEvent, core_mode};
+use crate::clock::MS;
 use crate::context::{Context, log};
 use crate::story::{Lane, State};
+
+/// The longest time between the end of a drain and the stop of the process.
+const LAST_ANSWER: u64 = 200 * MS;
 
 impl Node {
     /// Pass on to the sessions what happened, and do what they say.
@@ -183,11 +187,15 @@ impl Node {
                     self.answer_call(connection, answer);
                 }
             }
-            Output::AnnounceWait(_)
-            | Output::Opened(..)
-            | Output::Ended(..)
-            | Output::Drained
-            | Output::Serve => {}
+            Output::AnnounceWait(_) | Output::Opened(..) | Output::Ended(..) | Output::Serve => {}
+            Output::Drained => {
+                log!(context, "n{id} is drained");
+                if process.stays {
+                    return;
+                }
+                let after = context.random.between(MS, LAST_ANSWER);
+                self.later(context, after, NodeEvent::Stop);
+            }
         }
     }
 }

@@ -65,6 +65,7 @@ impl Node {
             serving: !reclaims,
             tick: u64::MAX,
             stopping: false,
+            stays: false,
             secrets: context.random.next(),
             calls: BTreeMap::new(),
             answers: Vec::new(),

@@ -5,8 +5,8 @@ use crate::book::Book;
 use crate::clock::{MS, SECOND};
 use crate::context::{Event, log};
 use crate::disk::DiskTrouble;
-use crate::network::End;
-use crate::settings::Fault;
+use crate::network::{End, Traffic};
+use crate::settings::{Fault, LifeSetting};
 use crate::story::Lane;
 
 impl World {
@@ -43,13 +43,13 @@ impl World {
             Fault::KillNode => {
                 self.check_ledger(node);
                 self.nodes[node].kill(&mut self.context);
-                self.context.queue.push(now + time, Event::StartNode(node));
+                self.keep_down(node, now + time);
             }
             Fault::StopNode => {
                 self.check_ledger(node);
                 if self.nodes[node].paused <= now {
+                    self.keep_down(node, now + time);
                     self.nodes[node].stop(&mut self.context);
-                    self.context.queue.push(now + time, Event::StartNode(node));
                 }
             }
             Fault::DrainNode => {
@@ -63,7 +63,7 @@ impl World {
                     self.check_ledger(node);
                     self.nodes[node].kill(&mut self.context);
                     self.nodes[node].disk.borrow_mut().crash_in_sync = true;
-                    self.context.queue.push(now + time, Event::StartNode(node));
+                    self.keep_down(node, now + time);
                 } else {
                     self.crash(node);
                 }
@@ -76,8 +76,8 @@ impl World {
                     // The node of its machine is killed with it.
                     self.check_ledger(machine);
                     self.nodes[machine].kill(&mut self.context);
-                    let back = now + self.context.random.magnitude(10 * MS, 2 * SECOND);
-                    self.context.queue.push(back, Event::StartNode(machine));
+                    let down = self.context.random.magnitude(10 * MS, 2 * SECOND);
+                    self.keep_down(machine, now + down);
                 }
                 self.context.queue.push(now + time, Event::StartClient(client));
             }
@@ -126,6 +126,7 @@ impl World {
                     }
                 }
             }
+            Fault::LateHello => self.delay_hello(),
             Fault::CutRegister => self.cut_register(node, time),
             Fault::LoseQuorum => {
                 if let Some(register) = &mut self.context.register {
@@ -229,7 +230,41 @@ impl World {
         self.nodes[node].kill(&mut self.context);
         self.nodes[node].disk.borrow_mut().damage(&mut self.context.random);
         self.books.iter_mut().for_each(Book::forget_breaks);
-        self.context.queue.push(self.context.now + time, Event::StartNode(node));
+        self.keep_down(node, self.context.now + time);
+    }
+
+    /// The process of a node is not started before this time.
+    fn keep_down(&mut self, node: usize, until: u64) {
+        let down = &mut self.nodes[node].down;
+        *down = until.min(self.context.settings.heals).max(*down);
+        self.context.queue.push(*down, Event::StartNode(node));
+    }
+
+    /// The connection of a client of another machine breaks, and what the client sends over its
+    /// next connection arrives late. The client is, in half of all cases, one that holds a lock.
+    fn delay_hello(&mut self) {
+        let may = |client: &usize| {
+            let setting = &self.clients[*client].setting;
+            !setting.local && setting.life != LifeSetting::Http
+        };
+        let all: Vec<usize> = (0..self.clients.len()).filter(may).collect();
+        let inside = self.books.iter().flat_map(|book| book.inside().iter().map(|it| it.0));
+        let inside: Vec<usize> = inside.filter(may).collect();
+        let random = &mut self.context.random;
+        let of = if random.percent(50) && !inside.is_empty() { inside } else { all };
+        if of.is_empty() {
+            return;
+        }
+        let client = *random.pick(&of);
+        // A client waits for a greeting for a quarter of its TTL.
+        let ttl = self.context.settings.ttl.as_nanos() as u64;
+        self.late_hellos.insert(client, random.magnitude(ttl / 8, 4 * ttl));
+        let now = self.context.now;
+        for (wire, side) in self.context.network.of(self.clients[client].end()) {
+            log!(self.context, "connection {wire} of c{client} breaks");
+            self.context.network.cut(now, wire, &mut self.context.random);
+            self.context.queue.push(now + MS, Event::Traffic(Traffic::Ended(wire, side)));
+        }
     }
 
     /// An operator at a node, or another of its clients, takes a lock from its holder.

@@ -144,7 +144,7 @@ impl World {
         let there = both || random.percent(50);
         let late = if random.percent(50) { lease / 2 } else { 0 };
         let begin = self.context.now + late;
-        register.late[node] = begin;
+        register.late[node] = begin.max(register.late[node]);
         let mut cut = |from, to| {
             self.context.queue.push(begin, Event::Cut { from, to, until: begin + time });
         };

@@ -40,6 +40,8 @@ pub(crate) struct World {
     children: Vec<Children>,
     books: Vec<Book>,
     plan: Plan,
+    /// The clients over whose next connections everything takes long to arrive, and how long.
+    late_hellos: BTreeMap<usize, u64>,
     /// The node that stays away from the end of the faults on.
     away: Option<usize>,
     over: bool,
@@ -84,6 +86,7 @@ impl World {
             children: Vec::new(),
             books: settings.locks.iter().map(|lock| Book::new(lock.kind)).collect(),
             plan: Plan::Compete,
+            late_hellos: BTreeMap::new(),
             away: None,
             over: false,
             at_once: 0,

@@ -34,6 +34,7 @@ impl World {
         log!(self.context, "all faults end");
         self.plan = Plan::Healed;
         self.context.network.heal();
+        self.late_hellos.clear();
         let now = self.context.now;
         if self.context.register.is_some() {
             self.leave_one_away();
@@ -102,7 +103,7 @@ impl World {
         let node = self.context.random.below(self.nodes.len() as u64) as usize;
         log!(self.context, "n{node} is drained, and its machine never comes back");
         self.cut_off(node);
-        self.nodes[node].drain(&mut self.context, DRAIN);
+        self.nodes[node].drain_for_good(&mut self.context, DRAIN);
         self.context.queue.push(self.context.now + DRAIN + SECOND, Event::Burnt(node));
     }
 

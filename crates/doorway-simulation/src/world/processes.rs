@@ -62,7 +62,7 @@ impl World {
 
     pub(super) fn start_node(&mut self, node: usize) {
         let now = self.context.now;
-        let off = self.nodes[node].off;
+        let off = self.nodes[node].off.max(self.nodes[node].down);
         let outage = self.context.settings.outage;
         let burnt = self.away == Some(node) && outage == Some(Outage::Burnt);
         if self.nodes[node].process.is_some() || burnt {

@@ -1,7 +1,7 @@
 //! What the network brings to nodes and clients.
 
 use super::World;
-use crate::context::Event;
+use crate::context::{Event, log};
 use crate::network::{End, Traffic, Wire};
 use crate::settings::LifeSetting;
 
@@ -109,6 +109,12 @@ impl World {
             let ends = [it.end(), self.nodes[node].end()];
             self.context.network.connect(ends, [machine, node])
         });
+        if let Some(wire) = wire
+            && let Some(late) = self.late_hellos.remove(&client)
+        {
+            log!(self.context, "what c{client} sends over connection {wire} is late");
+            self.context.network.hold_up(wire, 1, now + late);
+        }
         self.with_client(client, |it, context, reports| it.dialled(context, wire, reports));
     }
 }
