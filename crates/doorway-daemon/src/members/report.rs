@@ -159,7 +159,9 @@ fn waiting_for(
     };
     let others = record.seated().filter(|other| other.seat != seat);
     let seats = others.filter(is_missed).filter(is_needed).filter_map(|it| record.seat(it.seat));
-    seats.map(|seat| seat.name.clone()).collect()
+    let mut names: Vec<String> = seats.map(|seat| seat.name.clone()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Why this node cannot grant locks as a member, and what to do.

@@ -153,7 +153,7 @@ fn a_stopping_node_says_so_and_refuses_waiting_clients() {
         let drain = std::time::Duration::from_secs(1);
         let stopped = server.runtime.spawn(async move { stop.drain(drain).await });
         let refused = waiter.join().unwrap();
-        refused.problem(503, "unavailable", "stopping");
+        refused.problem(503, "unavailable", "this node was drained");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
         server.get("/health").problem(503, "unavailable", "stopping");
         server.post("b", "acquire", &json!({})).problem(
