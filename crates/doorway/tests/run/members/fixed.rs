@@ -274,7 +274,7 @@ fn a_graceful_stop_lets_nobody_in_before_a_distant_holder_is_out() {
 
     let far = delay(port, Duration::from_millis(200));
     let options = format!(
-        "run --socket tcp://127.0.0.1:{far} --ca ca/ca.crt --certificate files/far.crt \
+        "--socket tcp://127.0.0.1:{far} --ca ca/ca.crt --certificate files/far.crt \
          --key files/far.key --ttl 3 x"
     );
     // The command notes that it is told to end, takes some time, and notes that it has ended.
