@@ -155,7 +155,7 @@ fn a_stopping_node_says_so_and_refuses_waiting_clients() {
         let refused = waiter.join().unwrap();
         refused.problem(503, "unavailable", "this node was drained");
         assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
-        server.get("/health").problem(503, "unavailable", "stopping");
+        server.get("/health").problem(503, "unavailable", "this node was drained");
         server.post("b", "acquire", &json!({})).problem(
             503,
             "unavailable",
