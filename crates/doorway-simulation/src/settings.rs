@@ -17,8 +17,8 @@ pub enum Fault {
     KillNode,
     /// A node is stopped gracefully, and started again later.
     StopNode,
-    /// A node tells its clients to leave, and stops when nothing is held any more or, in half of all
-    /// cases, at the latest after a while.
+    /// A node tells its clients to leave, and stops when nothing is held any more. In half of all
+    /// cases it stops after a while at the latest.
     DrainNode,
     /// The machine of a node crashes: its processes are gone, and unsynced writes may be lost.
     CrashMachine,
