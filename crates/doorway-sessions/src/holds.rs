@@ -77,6 +77,13 @@ enum PendingAnswer {
     Broken(Connection, usize),
 }
 
+impl HeldLeases {
+    /// Whether the group is asked not to keep a grant any more, and has not agreed yet.
+    pub(super) fn drops(&self) -> bool {
+        !self.dropping.is_empty()
+    }
+}
+
 impl PendingAnswer {
     fn of(output: &Output) -> Option<Self> {
         Some(match output {

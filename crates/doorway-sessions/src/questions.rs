@@ -76,18 +76,18 @@ impl Sessions {
         matches!(self.stage, Stage::Draining { told: true })
     }
 
-    /// Whether the records of grants that have ended could not be erased. These grants keep their
-    /// locks until the records are erased.
+    /// Whether the end of a grant is not durable yet: its record could not be erased, or the group
+    /// still keeps it.
     pub fn withholds(&self) -> bool {
-        self.ledger.withholds()
+        self.ledger.withholds() || self.held.drops()
     }
 
     /// Whether nobody holds a lock, as far as the node knows, and the next process would find
-    /// nothing: no session, no record that could not be erased, and no former holder to wait for.
+    /// nothing: no session, no grant whose end is not durable, and no former holder to wait for.
     pub fn leaves_nothing(&self) -> bool {
         self.open.is_empty()
             && self.counters.held == 0
-            && !self.ledger.withholds()
+            && !self.withholds()
             && self.former.awaited_until.is_none()
     }
 

@@ -90,11 +90,12 @@ impl Sessions {
     }
 
     /// Say once that a service that drains holds nothing any more. A former holder that may still
-    /// claim its lock is a holder, and so is a grant whose record could not be erased.
+    /// claim its lock is a holder. A grant whose record could not be erased is held, and so is one
+    /// that the group still keeps: if the node ended now, its lock would stay closed.
     pub(super) fn report_drained(&mut self, out: &mut Vec<Output>) {
         let Stage::Draining { told: told @ false } = &mut self.stage else { return };
         let awaits = self.former.awaited_until.is_some();
-        if self.counters.in_use() == 0 && !awaits && !self.ledger.withholds() {
+        if self.counters.in_use() == 0 && !awaits && !self.withholds() {
             *told = true;
             out.push(Output::Drained);
         }

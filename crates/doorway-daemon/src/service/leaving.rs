@@ -84,7 +84,8 @@ impl Service {
                 "clients that held locks before the node crashed may still come back".to_owned()
             }
             0 if sessions.withholds() => {
-                "the end of a lock cannot be written to the ledger, so the lock is still held"
+                "the end of a lock is not confirmed by the disk and by the group, so the lock is \
+                 still held"
                     .to_owned()
             }
             held => format!("{held} locks are still held"),

@@ -235,8 +235,8 @@ fn a_heartbeat_is_answered_only_if_the_membership_of_the_node_lasts_for_it() {
     assert!(matches!(&told[..], [(_, Answer::Refused(it))] if it.code == Code::Unavailable));
 }
 
-#[test]
-fn the_group_keeps_what_a_longer_lease_holds() {
+/// A member with a lease that holds a lock for longer than the lease of the node.
+fn member_with_a_hold() -> TestNode {
     let mut node = member(2000, 2000);
     open(&mut node, 0, 2000);
     let (caller, out) = node.call(0, with("a", 11, true));
@@ -248,6 +248,24 @@ fn the_group_keeps_what_a_longer_lease_holds() {
     assert!(matches!(out[..], [Output::Write(..)]), "{out:?}");
     let out = node.step(100, Input::Written(ask, Ok(())));
     assert!(matches!(answers(&out)[..], [(to, Answer::Leased(_))] if to == caller), "{out:?}");
+    node
+}
+
+/// If the node ended before the group has agreed, the lock would stay closed.
+#[test]
+fn a_drain_is_not_over_while_the_group_keeps_a_lock_that_was_released() {
+    let mut node = member_with_a_hold();
+    let out = node.step(1000, Input::Drain(Duration::from_secs(10)));
+    assert!(!drained(&out), "{out:?}");
+    let (_, out) = node.call(1100, Call::Revoke(LEASE));
+    assert!(!drained(&out) && !node.sessions.leaves_nothing(), "{out:?}");
+    let out = node.step(1200, Input::Dropped(name("a"), Fence::new(1, 1), Ok(())));
+    assert!(drained(&out) && node.sessions.leaves_nothing(), "{out:?}");
+}
+
+#[test]
+fn the_group_keeps_what_a_longer_lease_holds() {
+    let mut node = member_with_a_hold();
     // The membership of the node need not last for it.
     let (_, out) = node.call(1000, Call::KeepAlive(LEASE));
     assert!(matches!(answers(&out)[..], [(_, Answer::Alive(it))] if it.ttl.as_millis() == 2000));
