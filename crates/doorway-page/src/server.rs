@@ -37,8 +37,12 @@ const STRANGER: Duration = Duration::from_secs(5);
 const CONNECTIONS: usize = 64;
 
 /// How the guard answers those that it does not let in.
-const REFUSED: [StatusCode; 3] =
-    [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::MISDIRECTED_REQUEST];
+const REFUSED: [StatusCode; 4] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::MISDIRECTED_REQUEST,
+];
 
 /// What the page shows first.
 #[derive(Clone, Debug, Default)]

@@ -131,7 +131,7 @@ fn connections_that_ask_for_nothing_leave_their_places() {
     let host = format!("host: 127.0.0.1:{port}");
     let silent: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
     // Some ask for a file, and for what they may not have, and keep their connection.
-    let asking = ["/", "/api/stories", "/page.css", "/api/first"].map(|path| {
+    let asking = ["/", "/api/stories", "/api/token", "/api/first"].map(|path| {
         let mut stream = connect();
         write!(stream, "GET {path} HTTP/1.1\r\n{host}\r\n\r\n").expect("the server reads");
         stream

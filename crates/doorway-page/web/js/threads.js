@@ -71,9 +71,12 @@ export function threads(home, rest, onerror, copy) {
   const load = () => attempt(async () => {
     if (!state.all.length) state.all = await home.threads();
     state.name ||= state.all[0].name;
+    const unknown = known() ? null : new Error(`no algorithm between threads has the name "${state.name}"`);
+    if (unknown) Object.assign(state, { name: state.all[0].name, way: { words: [], round: null }, at: 0 });
     state.way = await told(state.way.words, state.way.round);
     state.at = Math.min(state.at, state.way.words.length);
     draw();
+    if (unknown) throw unknown;
   });
 
   /** Take a step. In the middle of a way another choice begins a branch. @param {() => string|undefined} wanted */
@@ -148,8 +151,8 @@ export function threads(home, rest, onerror, copy) {
   const open = (line) => attempt(async () => {
     const { way } = state;
     const next = await told(line.steps.match(/p[^p]+/g), line.cycle ? line.round : null);
-    if (way.words.length && parting(way) < next.words.length) state.others = [way, ...state.others].slice(0, WAYS);
     [state.way, state.at] = [next, next.words.length];
+    if (parting(way) < way.words.length) state.others = [way, ...state.others].slice(0, WAYS);
     draw();
   });
 
