@@ -144,19 +144,20 @@ impl fmt::Display for Recovery {
                  add`."
             )?;
         }
-        writeln!(f, "- Changes that the group agreed on without {name} are lost.")?;
+        writeln!(f, "- Changes that the group agreed on without node {name} are lost.")?;
         writeln!(
             f,
             "- Locks that are held are lost. Those of long leases or without end stay closed for \
-             their whole time, or until `doorway break`, if {name} knows of them. Those that the \
-             group agreed on without {name} are open at once: make sure that nobody uses them."
+             their whole time, or until `doorway break`, if node {name} knows of them. Those that \
+             the group agreed on without node {name} are open at once: make sure that nobody uses \
+             them."
         )?;
         let lease = self.lease().as_secs_f64();
         writeln!(
             f,
             "- It takes {lease} s, the longest lease of a node that is known here, and a little \
              more, because clocks differ: until then clients may believe in their locks. If the \
-             lease was made longer without {name}, stop here, and add --lease with that time."
+             lease was made longer without node {name}, stop here, and add --lease with that time."
         )?;
         write!(f, "- Views, and with them fences, jump from {view} to {next}.")
     }
