@@ -93,9 +93,9 @@ impl Sessions {
     /// claim its lock is a holder. A grant whose record could not be erased is held, and so is one
     /// that the group still keeps: if the node ended now, its lock would stay closed.
     pub(super) fn report_drained(&mut self, out: &mut Vec<Output>) {
+        let awaits = self.former.awaited_until.is_some() || self.withholds();
         let Stage::Draining { told: told @ false } = &mut self.stage else { return };
-        let awaits = self.former.awaited_until.is_some();
-        if self.counters.in_use() == 0 && !awaits && !self.withholds() {
+        if self.counters.in_use() == 0 && !awaits {
             *told = true;
             out.push(Output::Drained);
         }

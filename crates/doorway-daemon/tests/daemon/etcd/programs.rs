@@ -200,6 +200,7 @@ fn kill_a_holder(client: &HoldingClient, place: &Path, node: &Daemon) {
     let HoldingClient { name, waits_at_node, beats, command } = client;
     let mut holder = Background::new(&mut command(0), place);
     holder.until("in");
+    let entered = Instant::now();
     let report = || node.client().inspect(name).expect("a report");
     let fence = report().holders[0].fence;
     let mut waiter = Background::new(&mut command(1), place);
@@ -211,6 +212,8 @@ fn kill_a_holder(client: &HoldingClient, place: &Path, node: &Daemon) {
     signal(&waiter.child, Signal::INT);
     let _ = waiter.child.wait();
     until("it waits no longer", || report().waiters.is_empty());
+    // On a machine that is busy enough, a lease of 15 s that nobody renews is over by now.
+    let is_held = *beats || entered.elapsed() < Duration::from_secs(12);
     let _ = holder.child.kill();
     let _ = holder.child.wait();
     let killed = Instant::now();
@@ -220,7 +223,7 @@ fn kill_a_holder(client: &HoldingClient, place: &Path, node: &Daemon) {
     assert!(!beats || took > Duration::from_secs(2), "{name}: the lease was not over: {took:?}");
     let held = report().holders;
     assert!(held.len() == 1 && held[0].fence > fence, "{name}: {held:?} after {fence}");
-    assert_eq!(waiter.said(), "", "{name}: it was never inside");
+    assert!(waiter.said().is_empty() || !is_held, "{name}: it was never inside");
 }
 
 fn kill_holders(place: &Path, addresses: &[String], sockets: &[String], node: &Daemon) {

@@ -240,7 +240,7 @@ fn member_with_a_hold() -> TestNode {
     let mut node = member(2000, 2000);
     open(&mut node, 0, 2000);
     let (caller, out) = node.call(0, with("a", 11, true));
-    let ask = asked(&out).unwrap();
+    let ask = asked(&out).expect("it asks");
     let out = node.step(0, Input::Granted(ask, Fence::new(1, 1)));
     let length = Duration::from_millis(2000 + GRACE);
     assert!(matches!(&out[..], [Output::Hold { length: its, .. }] if *its == length), "{out:?}");
