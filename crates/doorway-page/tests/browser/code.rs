@@ -33,9 +33,9 @@ fn the_code_is_shown_in_whatever_files_it_is() {
         stage.browser.run(&script)
     };
     assert_eq!(seen("document.querySelector('.code .hit')"), true, "what was sent is in sight");
+    assert_eq!(stage.browser.wrong_in_any_theme("several files"), [""; 0]);
     stage.browser.run("document.querySelectorAll('h2 button.file')[1].click()");
     let arm = "[...document.querySelectorAll('.code .acted')].find((it) => \
                it.innerText.includes('Message::Request(clock)'))";
     assert_eq!(seen(arm), true, "a click goes to the other file");
-    assert_eq!(stage.browser.wrong_in_any_theme("several files"), [""; 0]);
 }

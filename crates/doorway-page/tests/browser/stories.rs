@@ -753,7 +753,8 @@ fn a_restart_of_the_server_loses_nothing() {
     stage.runtime = Some(runtime);
     stage.browser.press(&["1"]);
     stage.until(4);
-    assert_eq!(stage.text("#alert"), "", "all is well again");
+    let well = "return document.getElementById('alert').innerText === ''";
+    stage.browser.wait("all is well again", well);
     // A server with another token knows nobody; its own address opens the story again.
     stage.stop();
     let other = doorway_page::guard::Token::random().unwrap();
