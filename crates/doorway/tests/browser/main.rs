@@ -105,8 +105,8 @@ impl Live {
             "[...document.querySelectorAll('button[data-lock]')]\
              .find((it) => it.dataset.lock === {wanted})"
         );
-        self.until(lock, &find);
-        self.browser.run(&format!("{find}.click()"));
+        // In one script: the list may be drawn again between two.
+        self.until(lock, &format!("((it) => {{ it?.click(); return it; }})({find})"));
         let panel = "document.querySelector('[aria-label=\"The lock that was chosen\"] li')";
         self.until("its panel", panel);
     }
