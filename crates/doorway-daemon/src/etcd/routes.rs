@@ -151,6 +151,7 @@ impl Routes {
                 Ok(_) => return Err(Status::unexpected()),
                 // A node without this door has no keys.
                 Err(status) if status.code == Code::Unimplemented => Ok(None),
+                // The report names the holder, so its client is told without a key.
                 Err(status) if status.code == Code::Unavailable => Err(status),
                 Err(status) => return Err(status),
             };

@@ -298,7 +298,7 @@ impl Service {
     async fn silent(&self, key: &(String, u64)) {
         loop {
             let heard = self.0.passed.here.lock().calls.get(key).map(|call| call.heard);
-            // The task may begin before the table has the call.
+            // A call that was removed meanwhile is in the table no more.
             let until = heard.unwrap_or_else(Instant::now) + SILENCE;
             if until <= Instant::now() {
                 self.0.passed.here.lock().remove(key);

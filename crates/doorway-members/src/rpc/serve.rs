@@ -101,7 +101,7 @@ impl Answers for Core {
         if let Ask::Put(command) = ask {
             let engine = self.engine();
             // The record of a node that does not lead may be too old to tell who belongs to the
-            // group.
+            // group. That of a leader that has just been elected may be, too.
             if !engine.leads() {
                 return ReplyBody::NotLeader;
             }
